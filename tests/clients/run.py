@@ -5,7 +5,8 @@
 
 Each folder here is a client. Its suite reads REDIS_HOST and REDIS_PORT, says what it saw on standard output, one thing a
 line, and ends with `done`. It runs on a fresh server of each kind, or on groups of them that it starts itself. The libraries
-come from their registries, in the versions that the lock files name, into target/clients/.
+come from their registries, in the versions that the lock files name, into target/clients/. LOCKSTORM_REDIS_SERVER names another real
+server than the redis-server on the PATH, such as a Valkey.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from servers import Failure, Kind
+from servers import REDIS, SENTINEL, Failure, Kind
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -181,7 +182,7 @@ def main():
     unknown = [name for name in arguments.clients if name not in CLIENTS]
     if unknown:
         parser.error(f"no client {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
-    for program in "redis-server", "redis-sentinel":
+    for program in REDIS, SENTINEL[0]:
         if not shutil.which(program):
             raise Failure(f"{program} is not on the PATH, and nothing can be compared without it")
     server = arguments.server

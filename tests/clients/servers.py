@@ -1,5 +1,7 @@
-"""Private servers of both kinds: `lockstorm serve` and what Debian packages as redis-server and redis-sentinel."""
+"""Private servers of both kinds: `lockstorm serve`, and the redis-server and redis-sentinel on the PATH or the program that
+LOCKSTORM_REDIS_SERVER names."""
 
+import os
 import random
 import socket
 import subprocess
@@ -21,6 +23,11 @@ PATIENCE_S = 30
 TRIES = 3
 
 taken = set()
+
+# The real server, and the command that makes a Sentinel of it.
+PROGRAM = os.environ.get("LOCKSTORM_REDIS_SERVER")
+REDIS = PROGRAM or "redis-server"
+SENTINEL = [PROGRAM, "--sentinel"] if PROGRAM else ["redis-sentinel"]
 
 
 def free_port():
@@ -122,7 +129,7 @@ class Kind:
             words = [self.lockstorm, "serve", "--data", ".", "--end-with-stdin"]
             words += [word for name, value in [("save", ""), *options] for word in ("--option", f"{name}={value}")]
         else:
-            words = ["redis-server", "--save", "", "--appendonly", "no"]
+            words = [REDIS, "--save", "", "--appendonly", "no"]
             words += [word for name, value in options for word in (f"--{name}", str(value))]
         return Server(lambda port, _: [*words, "--port", str(port)])
 
@@ -133,6 +140,6 @@ class Kind:
             file.write_text("\n".join([f"port {port}", *lines, ""]))
             if self.lockstorm:
                 return [self.lockstorm, "serve", "--sentinel", "--config", str(file), "--end-with-stdin"]
-            return ["redis-sentinel", str(file)]
+            return [SENTINEL[0], str(file), *SENTINEL[1:]]
 
         return Server(command)

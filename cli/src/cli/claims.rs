@@ -13,7 +13,7 @@ use super::{
     conditions::has_share,
     match_rate::AT_ONCE,
     measures::claimed_measures,
-    options::{Jobs, ONE_ENGINE, virtual_engines},
+    options::{Jobs, ONE_ENGINE, RealServers, virtual_engines},
     out::{errln, outln},
     pages::Pages,
     progress::Progress,
@@ -36,7 +36,7 @@ use lockstorm::{
 #[derive(Debug, Args)]
 #[command(mut_arg("jobs", |jobs| jobs.help(format!(
     "Number of runs at a time [default: number of processors; with --real {AT_ONCE}]"
-))))]
+))), mut_arg("servers", |servers| servers.requires("real")))]
 pub(super) struct Claims {
     /// Claims to decide, such as S4 or r2 [default: all]
     #[arg(value_name = "ID")]
@@ -47,10 +47,12 @@ pub(super) struct Claims {
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Run each claim once on private `redis-server` processes, in real time, and report how many
-    /// runs agree with the simulation
+    /// Run each claim once on private server processes, in real time, and report how many runs
+    /// agree with the simulation
     #[arg(long, conflicts_with_all = ["engine", "verbose"])]
     real: bool,
+    #[command(flatten)]
+    servers: RealServers,
     /// Write a folder of HTML pages: an index of the claims with their verdicts and boundaries, a
     /// page of one run per variant, and the scenario files
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
@@ -68,7 +70,7 @@ impl Claims {
     pub(super) fn run(self) -> Result<Exit> {
         let sources = self.chosen(stock()?)?;
         if self.real {
-            return super::match_rate::run(&sources, self.jobs.given());
+            return super::match_rate::run(&sources, self.jobs.given(), &self.servers.find()?);
         }
         let mut pages = self.report.as_deref().map(Pages::create).transpose()?;
         let trial =

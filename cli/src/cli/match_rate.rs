@@ -3,8 +3,9 @@
 
 use std::{ops::ControlFlow, time::Duration};
 
+use indexmap::IndexMap;
 use lockstorm_sim::{time::True, world::TraceRetention};
-use miette::{Result, bail, miette};
+use miette::{Result, bail};
 
 use super::{
     Exit, interrupts,
@@ -13,15 +14,15 @@ use super::{
 };
 use lockstorm::{
     file::{
-        plan::Plan,
         scenario::{Scenario, Source},
+        server::Servers,
     },
     judge::{
         history::{Ended, FailedCalls},
         verdict::{Finding, Match},
     },
     report::failed_calls,
-    run::{Engine, real},
+    run::real,
     run::{
         runner::{Case, Runner, judge},
         worklist::work_through,
@@ -38,6 +39,8 @@ const PLAYS: usize = 3;
 
 /// The result of one run.
 struct Row {
+    /// The index of the server.
+    on: usize,
     case: Case,
     came: Came,
     /// The calls that failed.
@@ -59,40 +62,42 @@ enum Came {
     Refused(String),
 }
 
-/// Runs every variant of the claims once on real servers, and prints for each claim if it came out
-/// as simulated.
-pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
-    real::available().map_err(|why| miette!("--real needs redis-server: {why}"))?;
+/// Runs every variant of the claims once on each of the real servers, and prints for each claim if
+/// it came out as simulated. With several servers a table of all of them follows.
+pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) -> Result<Exit> {
     interrupts::end_real_runs();
     // Real time is expensive: run one seed of each variant.
-    let trial = Runner::new(sources).seeds(0..1).engine(Engine::Real);
+    let trials: Vec<Runner<'_>> =
+        servers.iter().map(|servers| Runner::new(sources).seeds(0..1).servers(servers)).collect();
     let (mut possible, mut rows) = (Vec::new(), Vec::new());
-    for case in trial.cases() {
-        let plan = Plan::draw(&trial.variant(case).scenario, case.seed);
-        let problems = real::impossible(&plan);
-        match problems.is_empty() {
-            true => possible.push((plan.phases.ends.since(True::ZERO), case)),
-            false => {
-                let came = Came::Refused(problems.join(", "));
-                rows.push(Row { case, came, failed: Vec::new(), before: Vec::new() });
+    for (on, trial) in trials.iter().enumerate() {
+        for case in trial.cases() {
+            let plan = trial.plan(case);
+            let problems = real::impossible(&plan);
+            match problems.is_empty() {
+                true => possible.push((plan.phases.ends.since(True::ZERO), on, case)),
+                false => {
+                    let came = Came::Refused(problems.join(", "));
+                    rows.push(Row { on, case, came, failed: Vec::new(), before: Vec::new() });
+                }
             }
         }
     }
     // Begin with the longest, so that no long run is left at the end.
-    possible.sort_by_key(|(lasts, _)| std::cmp::Reverse(*lasts));
+    possible.sort_by_key(|(lasts, ..)| std::cmp::Reverse(*lasts));
     let jobs = jobs.unwrap_or(AT_ONCE).max(1);
-    let takes: Duration = possible.iter().map(|(lasts, _)| *lasts).sum();
+    let takes: Duration = possible.iter().map(|(lasts, ..)| *lasts).sum();
     errln!("{} runs last {} s in real time, {jobs} at a time", possible.len(), takes.as_secs());
     let progress = Progress::new(possible.len());
-    let ran = work_through(&possible, jobs, |&(_, case)| {
-        let (mut came, mut failed, simulated) = play(&trial, case);
+    let ran = work_through(&possible, jobs, |&(_, on, case)| {
+        let (mut came, mut failed, simulated) = play(&trials[on], case);
         let mut before = Vec::new();
         while came.may_be_late() && before.len() + 1 < PLAYS && !real::interrupted() {
             before.push(came);
-            (came, failed, _) = play(&trial, case);
+            (came, failed, _) = play(&trials[on], case);
         }
         progress.step(simulated);
-        let row = Row { case, came, failed, before };
+        let row = Row { on, case, came, failed, before };
         if real::interrupted() { ControlFlow::Break(row) } else { ControlFlow::Continue(row) }
     });
     let speed = progress.finish();
@@ -100,10 +105,31 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
         bail!("interrupted: all servers are stopped");
     }
     rows.extend(ran);
-    rows.sort_by_key(|row| (row.case.source, row.case.variant));
-    for of_claim in rows.chunk_by(|one, other| one.case.source == other.case.source) {
-        print(&trial, of_claim);
+    rows.sort_by_key(|row| (row.on, row.case.source, row.case.variant));
+    for of_server in rows.chunk_by(|one, other| one.on == other.on) {
+        let on = of_server[0].on;
+        outln!("on {}:", servers[on].default());
+        for of_claim in of_server.chunk_by(|one, other| one.case.source == other.case.source) {
+            print(&trials[on], of_claim);
+        }
+        outln!("{} ({speed})", summary(of_server));
     }
+    if servers.len() > 1 {
+        outln!("\n{}", by_server(&trials[0], servers, &rows));
+    }
+    let has = |is: fn(&Came) -> bool| rows.iter().any(|row| is(&row.came));
+    Ok(
+        match (has(|came| matches!(came, Came::Otherwise(_))), has(|came| matches!(came, Came::Undecided(_))))
+        {
+            (true, _) => Exit::Unexpected,
+            (false, true) => Exit::Undecided,
+            (false, false) => Exit::Expected,
+        },
+    )
+}
+
+/// Counts the results on one server.
+fn summary(rows: &[Row]) -> String {
     let count = |is: fn(&Row) -> bool| rows.iter().filter(|row| is(row)).count();
     let [alike, explained, otherwise, undecided, refused] = [
         count(|row| matches!(row.came, Came::Alike)),
@@ -115,15 +141,54 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>) -> Result<Exit> {
     let ran = rows.len() - refused;
     let percent = alike as f64 * 100.0 / ran.max(1) as f64;
     let again = count(|row| matches!(row.came, Came::Alike) && !row.before.is_empty());
-    outln!(
+    format!(
         "{alike} of {ran} runs as simulated ({percent:.1} %), {again} of them only when played again; {explained} differ for a reason \
-         in the file; {otherwise} mismatches, {undecided} undecided; {refused} refused ({speed})"
-    );
-    Ok(match (otherwise, undecided) {
-        (0, 0) => Exit::Expected,
-        (0, _) => Exit::Undecided,
-        _ => Exit::Unexpected,
-    })
+         in the file; {otherwise} mismatches, {undecided} undecided; {refused} refused"
+    )
+}
+
+/// Returns a table in Markdown with a row for each claim and a column for each server, and the list
+/// of all differences with their reasons.
+fn by_server(trial: &Runner<'_>, servers: &[Servers], rows: &[Row]) -> String {
+    let names: Vec<String> = servers.iter().map(|servers| servers.default().to_string()).collect();
+    let mut table = format!("| claim | {} |\n| --- |{}\n", names.join(" | "), " --- |".repeat(names.len()));
+    let mut differences: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
+    for (source, of) in trial.sources().iter().enumerate() {
+        let Some(claim) = of.claim() else { continue };
+        let cells = (0..servers.len()).map(|on| {
+            let of_cell: Vec<&Row> =
+                rows.iter().filter(|row| row.on == on && row.case.source == source).collect();
+            cell(&of_cell)
+        });
+        let cells: Vec<String> = cells.collect();
+        table.push_str(&format!("| {} | {} |\n", claim.id, cells.join(" | ")));
+        for variant in 0..of.variants.len() {
+            let of_variant =
+                rows.iter().filter(|row| (row.case.source, row.case.variant) == (source, variant));
+            for row in of_variant.filter(|row| !matches!(row.came, Came::Alike)) {
+                let name = &of.variants[variant].name;
+                let name = if name.is_empty() { claim.id.clone() } else { format!("{} {name}", claim.id) };
+                let why = format!("{}: {}", row.came.word(), row.came.because());
+                differences.entry((name, why)).or_default().push(&names[row.on]);
+            }
+        }
+    }
+    for ((name, why), on) in differences {
+        let on = if on.len() == names.len() { "every server".to_owned() } else { on.join(", ") };
+        table.push_str(&format!("\n- {name}, on {on}: {why}"));
+    }
+    table
+}
+
+/// Returns a cell of the table: the number of runs as simulated, and the other results.
+fn cell(rows: &[&Row]) -> String {
+    let mut others: IndexMap<&str, usize> = IndexMap::new();
+    for row in rows {
+        *others.entry(row.came.word()).or_default() += 1;
+    }
+    let alike = others.shift_remove(Came::Alike.word()).unwrap_or(0);
+    let others = others.iter().map(|(word, count)| format!("; {count} {word}"));
+    format!("{alike} of {}{}", rows.len(), others.collect::<String>())
 }
 
 /// Plays one run. Returns its result, the failed calls, and its length in seconds.

@@ -18,6 +18,7 @@ use lockstorm::{
     file::{
         library,
         scenario::{Setting, Source, Variant, load, nearest, parse},
+        server::{Server, Servers},
     },
     judge::{
         checker::{self, Checker},
@@ -63,6 +64,38 @@ impl Seeds {
     /// Returns the requested seeds, or `None` for the default.
     pub(super) fn given(&self) -> Option<Range<u64>> {
         self.seed.map(|seed| seed..seed.saturating_add(1)).or_else(|| self.seeds.clone())
+    }
+}
+
+/// The real servers of a command.
+#[derive(Debug, Clone, Args)]
+pub(super) struct RealServers {
+    /// Server program for the nodes: Redis from 6.2 or Valkey, or a folder of such programs; with
+    /// several, everything runs on each [default: redis-server on the PATH]
+    #[arg(long = "server", value_name = "PATH")]
+    servers: Vec<PathBuf>,
+}
+
+impl RealServers {
+    /// Asks every server, and returns one set for each: with that server as the default, and the
+    /// others for the nodes that ask for them.
+    pub(super) fn find(&self) -> Result<Vec<Servers>> {
+        if self.servers.is_empty() {
+            let found = Server::on_path();
+            let hint = "--server PATH names one, and `trials/setup servers` installs those of today";
+            let found = found.map_err(|why| miette!("runs in real time need a server: {why}; {hint}"))?;
+            return Ok(vec![Servers::new(found, Vec::new())]);
+        }
+        let mut all: Vec<Server> = Vec::new();
+        for path in &self.servers {
+            let found = Server::all_at(path).map_err(|why| miette!("--server {why}"))?;
+            for server in found {
+                if !all.iter().any(|other| other.program == server.program) {
+                    all.push(server);
+                }
+            }
+        }
+        Ok(all.iter().map(|server| Servers::new(server.clone(), all.clone())).collect())
     }
 }
 

@@ -7,7 +7,7 @@ use std::{
 };
 
 use lockstorm_sim::world::TraceRetention;
-use miette::{Result, bail, miette};
+use miette::{Result, bail};
 
 use super::{
     Exit, interrupts,
@@ -16,10 +16,10 @@ use super::{
     results::{Output, Print},
 };
 use lockstorm::{
-    file::scenario::Source,
+    file::{scenario::Source, server::Servers},
     judge::history::Ended,
     report::chains,
-    run::{Engine, real},
+    run::real,
     run::{
         peer::Peer,
         runner::{Runner, judge},
@@ -28,12 +28,13 @@ use lockstorm::{
     },
 };
 
-/// Runs scenarios on real servers, `jobs` at a time. A peer, if there is one, replaces the clients'
+/// Runs scenarios on each of the real servers, `jobs` at a time. A peer, if there is one, replaces the clients'
 /// software. If some runs are impossible, `skip` leaves them out; without it nothing is run. A run
 /// that must be given up ends the command, or is undecided if there is a peer.
 pub(super) fn run(
     sources: &[Source],
     (peer, jobs): (Option<&Peer>, usize),
+    servers: &[Servers],
     seeds: Option<Range<u64>>,
     skip: bool,
     verbose: bool,
@@ -44,10 +45,29 @@ pub(super) fn run(
             "--why repeats runs without their faults, but a run in real time cannot be repeated: leave out --why"
         );
     }
-    real::available().map_err(|why| miette!("runs in real time need redis-server: {why}"))?;
+    if servers.len() > 1 && output.writes_files() {
+        bail!("--report and --history are about one run: expected one --server, got {}", servers.len());
+    }
     interrupts::end_real_runs();
+    let mut exit = Exit::Expected;
+    for servers in servers {
+        let on = (servers, (peer, jobs));
+        exit = exit.max(run_on(on, sources, seeds.clone(), skip, verbose, output)?);
+    }
+    Ok(exit)
+}
+
+/// Runs scenarios on one set of real servers.
+fn run_on(
+    (servers, (peer, jobs)): (&Servers, (Option<&Peer>, usize)),
+    sources: &[Source],
+    seeds: Option<Range<u64>>,
+    skip: bool,
+    verbose: bool,
+    output: &Output,
+) -> Result<Exit> {
     // Real time is expensive: run one seed of each variant by default.
-    let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).engine(Engine::Real);
+    let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).servers(servers);
     let trial = match peer {
         None => trial,
         Some(peer) => trial.peer(peer),
@@ -68,7 +88,7 @@ pub(super) fn run(
         bail!("these runs are not supported:\n  {list}\n--skip-unsupported leaves them out");
     }
     refused.iter().for_each(|line| errln!("skipped {line}"));
-    errln!("{} runs in real time, {} s", cases.len(), takes.as_secs());
+    errln!("{} runs in real time on {}, {} s", cases.len(), servers.default(), takes.as_secs());
     let progress = Progress::new(cases.len());
     let ran = work_through(&cases, jobs, |&case| {
         let outcome = trial.outcome(case, TraceRetention::Nothing);

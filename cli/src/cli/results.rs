@@ -138,6 +138,11 @@ impl Output {
         self.write(&causes, outcome, &[])
     }
 
+    /// Returns true with `--report` or `--history`.
+    pub(super) fn writes_files(&self) -> bool {
+        self.report.is_some() || self.history.is_some()
+    }
+
     /// Returns true with `--why`.
     pub(super) fn asks_why(&self) -> bool {
         self.why
@@ -357,6 +362,9 @@ fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>)
     #[derive(Serialize)]
     struct Line<'a> {
         case: String,
+        /// The real servers, as in a report.
+        #[serde(skip_serializing_if = "str::is_empty")]
+        servers: &'a str,
         #[serde(skip_serializing_if = "<[_]>::is_empty")]
         point: &'a [Coordinate],
         verdict: Match,
@@ -387,6 +395,7 @@ fn json<'a>(trial: &Runner<'_>, judged: &'a Judged, why: Option<&cause::Causes>)
     let plan = plan.to_string();
     let line = Line {
         case: trial.token(judged.case),
+        servers: &judged.servers,
         point: &trial.variant(judged.case).point,
         verdict: judged.verdict(),
         expected: judged.matches.iter().map(|(checker, one)| (checker.as_str(), one)).collect(),

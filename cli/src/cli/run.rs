@@ -7,7 +7,7 @@ use miette::Result;
 
 use super::{
     Exit,
-    options::{Files, Jobs, ONE_ENGINE, Seeds, virtual_engines},
+    options::{Files, Jobs, ONE_ENGINE, RealServers, Seeds, virtual_engines},
     picture::Picture,
     progress::Progress,
     results::{Output, Print},
@@ -29,7 +29,8 @@ use lockstorm::{
     )),
     mut_arg("jobs", |jobs| jobs.help(
         "Number of runs at a time [default: number of processors; with --real always 1]"
-    ))
+    )),
+    mut_arg("servers", |servers| servers.requires("real"))
 )]
 pub(super) struct Run {
     #[command(flatten)]
@@ -42,11 +43,13 @@ pub(super) struct Run {
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Run the nodes as private `redis-server` processes, in real time: a crash is SIGKILL, a pause
+    /// Run the nodes as private server processes, in real time: a crash is SIGKILL, a pause
     /// SIGSTOP, a proxy between the hosts cuts, delays and drops, and nodes keep the machine's
     /// clock
     #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
     real: bool,
+    #[command(flatten)]
+    servers: RealServers,
     /// Skip runs that are impossible with real servers, instead of failing
     #[arg(long, requires = "real")]
     skip_unsupported: bool,
@@ -78,6 +81,7 @@ impl Run {
             return super::real::run(
                 &sources,
                 (None, 1),
+                &self.servers.find()?,
                 seeds,
                 self.skip_unsupported,
                 self.verbose,

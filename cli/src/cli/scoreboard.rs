@@ -15,12 +15,15 @@ use serde::Deserialize;
 
 use super::{
     Exit, interrupts,
-    options::{Jobs, sources},
+    options::{Jobs, RealServers, sources},
     out::{errln, outln},
     trial::AT_ONCE,
 };
 use lockstorm::{
-    file::scenario::{Source, nearest},
+    file::{
+        scenario::{Source, nearest},
+        server::Servers,
+    },
     judge::{
         history::Ended,
         verdict::{Expectation, Finding, Match, Range},
@@ -57,6 +60,8 @@ pub(super) struct Scoreboard {
     only: Vec<String>,
     #[command(flatten)]
     jobs: Jobs,
+    #[command(flatten)]
+    servers: RealServers,
     /// Write SCOREBOARD.md, scoreboard.json and scoreboard.html into this folder, instead of
     /// printing the Markdown
     #[arg(long, value_name = "DIR")]
@@ -83,7 +88,7 @@ struct Listed {
 
 impl Scoreboard {
     pub(super) fn run(self) -> Result<Exit> {
-        real::available().map_err(|why| miette!("a trial needs redis-server: {why}"))?;
+        let servers = self.servers.find()?;
         let mut sources = sources(&self.paths)?;
         if let Some(source) = sources.iter().find(|source| source.claim().is_none()) {
             bail!("{} has no [claim]: each column of the scoreboard is a claim", source.file);
@@ -103,14 +108,15 @@ impl Scoreboard {
         let mut board = Board {
             command: self.command(),
             date: day_of(real::wall().as_millis()),
-            server: real::version(),
+            server: servers[0].default().to_string(),
+            others: servers[1..].iter().map(|servers| servers.default().to_string()).collect(),
             claims: sources.iter().filter_map(column).collect(),
             libraries: Vec::new(),
             controls: Vec::new(),
         };
         let mut exit = Exit::Expected;
         for (name, listed, peer) in &peers {
-            let tried = try_all(&sources, peer, self.jobs.given().unwrap_or(AT_ONCE))?;
+            let tried = try_all(&sources, peer, &servers, self.jobs.given().unwrap_or(AT_ONCE))?;
             let tried = Tried { note: listed.note.clone(), ..tried };
             exit = exit.max(told(name, &board.claims, &tried, &listed.control));
             let is_control = !listed.control.is_empty();
@@ -175,10 +181,25 @@ fn column(source: &Source) -> Option<BoardClaim> {
     Some(BoardClaim { id: claim.id.clone(), says: claim.says.clone(), file: source.file.clone() })
 }
 
-/// Tries one library for every claim.
-fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
+/// Tries one library for every claim on every server. The results on the first server have those of
+/// the others where they differ.
+fn try_all(sources: &[Source], peer: &Peer, servers: &[Servers], jobs: usize) -> Result<Tried> {
     interrupts::end_real_runs();
-    let trial = Runner::new(sources).seeds(0..1).peer(peer);
+    let (first, others) = servers.split_first().expect("there is a server");
+    let mut cells = try_on(sources, peer, first, jobs)?;
+    for servers in others {
+        for (cell, other) in cells.iter_mut().zip(try_on(sources, peer, servers, jobs)?) {
+            if (other.came_out, other.expected) != (cell.came_out, cell.expected) {
+                cell.elsewhere.push((servers.default().to_string(), other));
+            }
+        }
+    }
+    Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), note: None, cells })
+}
+
+/// Tries one library for every claim on one server.
+fn try_on(sources: &[Source], peer: &Peer, servers: &Servers, jobs: usize) -> Result<Vec<Cell>> {
+    let trial = Runner::new(sources).seeds(0..1).peer(peer).servers(servers);
     // Take only the first condition of each file.
     let cases: Vec<Case> = trial.cases().into_iter().filter(|case| case.variant == 0).collect();
     let cells = work_through(&cases, jobs, |&case| {
@@ -188,7 +209,7 @@ fn try_all(sources: &[Source], peer: &Peer, jobs: usize) -> Result<Tried> {
     if real::interrupted() {
         bail!("interrupted: all servers are stopped");
     }
-    Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), note: None, cells })
+    Ok(cells)
 }
 
 /// Plays one run, and repeats it while its result may come from a late machine.
@@ -196,7 +217,16 @@ fn cell(trial: &Runner<'_>, case: Case) -> Cell {
     let problems = real::impossible(&trial.plan(case));
     if !problems.is_empty() {
         let (came_out, again, failed_calls) = (CameOut::DoesNotApply, String::new(), Vec::new());
-        return Cell { came_out, expected: true, evidence: problems, failed_calls, again, plays: 0 };
+        let elsewhere = Vec::new();
+        return Cell {
+            came_out,
+            expected: true,
+            evidence: problems,
+            failed_calls,
+            again,
+            plays: 0,
+            elsewhere,
+        };
     }
     let mut plays = 0;
     loop {
@@ -260,7 +290,8 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
         evidence.append(&mut undecided);
     }
     let (failed_calls, again) = (judged.failed.clone(), trial.again(judged.case));
-    Cell { came_out, expected, evidence, failed_calls, again, plays: 0 }
+    let elsewhere = Vec::new();
+    Cell { came_out, expected, evidence, failed_calls, again, plays: 0, elsewhere }
 }
 
 /// Describes a measure that exceeds its bound by more than the tolerance for a late machine.

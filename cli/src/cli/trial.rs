@@ -5,7 +5,7 @@ use miette::{Result, miette};
 
 use super::{
     Exit,
-    options::{Files, Jobs, Seeds},
+    options::{Files, Jobs, RealServers, Seeds},
     out::errln,
     results::Output,
 };
@@ -44,7 +44,7 @@ Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a 
 /// Put a lock library of any language on trial, with real servers in real time
 ///
 /// A process with the library, a peer, takes the place of each client of the scenarios. The nodes
-/// are private `redis-server` processes. A crash of a client is SIGKILL of its peer, and a pause is
+/// are private server processes. A crash of a client is SIGKILL of its peer, and a pause is
 /// SIGSTOP. A proxy between peer and nodes cuts, delays and drops.
 #[derive(Debug, Args)]
 // Hide `--why`: it needs to repeat runs, which is not possible in real time.
@@ -64,6 +64,8 @@ pub(super) struct Trial {
     seeds: Seeds,
     #[command(flatten)]
     jobs: Jobs,
+    #[command(flatten)]
+    servers: RealServers,
     /// Skip runs that are impossible with real servers or with this library, instead of failing
     #[arg(long)]
     skip_unsupported: bool,
@@ -82,6 +84,14 @@ impl Trial {
         errln!("on trial: {}", peer.hello.name());
         let seeds = self.seeds.given();
         let means = (Some(&peer), self.jobs.given().unwrap_or(AT_ONCE));
-        super::real::run(&sources, means, seeds, self.skip_unsupported, self.verbose, &self.output)
+        super::real::run(
+            &sources,
+            means,
+            &self.servers.find()?,
+            seeds,
+            self.skip_unsupported,
+            self.verbose,
+            &self.output,
+        )
     }
 }

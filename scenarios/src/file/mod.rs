@@ -9,6 +9,7 @@
 //! | [`fault`] | one file per fault |
 //! | [`code`] | code that a client runs in place of steps |
 //! | [`peer`] | a lock library of any language on trial: its command and its properties |
+//! | [`server`] | real servers of this machine, and the names by which nodes ask for them |
 //! | [`mod@scenario`] | the model of a file, its parsing and validation |
 //! | [`plan`] | a scenario with every value drawn from the seed |
 //! | [`library`] | the stock scenarios |
@@ -26,6 +27,8 @@ pub mod fault;
 pub mod code;
 
 pub mod peer;
+
+pub mod server;
 
 pub mod scenario;
 

@@ -41,9 +41,9 @@ impl Report<'_> {
              <meta name=\"viewport\" content=\"width=device-width\"><title>{title}, seed {seed}</title>\
              <style>\n{STYLE}</style></head><body>\n\
              <header><h1>{title}</h1><span class=\"pill {class}\">{word}</span>\
-             <span class=\"facts\">seed {seed} · {engine} engine · {end} of true time</span></header>\n",
+             <span class=\"facts\">seed {seed} · {engine} · {end} of true time</span></header>\n",
             seed = header.seed,
-            engine = escape(&header.engine),
+            engine = escape(&header.engine_in_words()),
             end = words::instant(header.end),
         );
         // At the top are the subject of the run beside its verdicts, and the timeline. The

@@ -26,6 +26,8 @@ struct Whole<'a> {
     scenario: &'a str,
     seed: u64,
     engine: &'a str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    servers: String,
     fingerprint: &'a str,
     replay: &'a str,
     faults: &'a [Fault],
@@ -39,6 +41,7 @@ impl Report<'_> {
     /// failed calls. Times are nanoseconds of true time; measured times are milliseconds.
     pub fn json(&self) -> serde_json::Value {
         let History { header: Header { scenario, seed, engine, fingerprint, replay, .. }, .. } = self.history;
+        let servers = self.history.header.servers();
         let chain_of = |entry: &Entry| {
             entry
                 .finding
@@ -58,8 +61,17 @@ impl Report<'_> {
             .collect();
         let faults = &self.history.faults;
         let failed_calls = self.history.failed_calls();
-        let whole =
-            Whole { scenario, seed: *seed, engine, fingerprint, replay, faults, findings, failed_calls };
+        let whole = Whole {
+            scenario,
+            seed: *seed,
+            engine,
+            servers,
+            fingerprint,
+            replay,
+            faults,
+            findings,
+            failed_calls,
+        };
         serde_json::to_value(whole).expect("plain data with text for keys")
     }
 }

@@ -18,8 +18,11 @@ pub struct Scoreboard {
     pub command: String,
     /// The day, as in 2026-11-25.
     pub date: String,
-    /// The server on which the libraries were tried.
+    /// The server on which the libraries were tried, such as `Redis 7.0.15`.
     pub server: String,
+    /// The other servers on which they were tried. A cell shows their outcomes where they differ.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<String>,
     /// The claims for which they were tried, in the order of the columns.
     pub claims: Vec<BoardClaim>,
     /// The libraries.
@@ -69,6 +72,9 @@ pub struct Cell {
     pub again: String,
     /// Number of runs. It is run again if a busy machine may have decided the outcome.
     pub plays: usize,
+    /// The results on other servers that differ from this one, each with the server.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub elsewhere: Vec<(String, Cell)>,
 }
 
 /// The outcome of a trial.
@@ -98,16 +104,25 @@ impl CameOut {
 }
 
 impl Cell {
-    /// Returns true if the result is listed among the findings.
+    /// Returns true if the result on any server is listed among the findings.
     fn is_finding(&self) -> bool {
-        !self.expected && matches!(self.came_out, CameOut::Violated | CameOut::Undecided)
+        let of_server = !self.expected && matches!(self.came_out, CameOut::Violated | CameOut::Undecided);
+        of_server || self.elsewhere.iter().any(|(_, cell)| cell.is_finding())
+    }
+
+    /// Returns the outcome, with the outcomes on other servers that differ:
+    /// `holds, violated on Valkey 9.1.2`.
+    fn words(&self) -> String {
+        let others = self.elsewhere.iter().map(|(on, cell)| format!(", {} on {on}", cell.came_out.word()));
+        format!("{}{}", self.came_out.word(), others.collect::<String>())
     }
 
     /// Returns the evidence, followed by the failed calls.
     fn because(&self) -> String {
         let failed = failed_calls(&self.failed_calls);
         let failed = (!failed.is_empty()).then(|| format!("Calls failed: {}.", failed.join("; ")));
-        self.evidence.iter().cloned().chain(failed).collect::<Vec<_>>().join(" ")
+        let others = self.elsewhere.iter().map(|(on, cell)| format!("On {on}: {}", cell.because()));
+        self.evidence.iter().cloned().chain(failed).chain(others).collect::<Vec<_>>().join(" ")
     }
 
     fn class(&self) -> &'static str {
@@ -124,8 +139,8 @@ impl Scoreboard {
     /// Returns the scoreboard as Markdown.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
-        let Scoreboard { command, date, server, .. } = self;
-        let _ = writeln!(text, "# Scoreboard\n\nMade by `{command}` on {date}, with {server}.\n");
+        let Scoreboard { command, date, .. } = self;
+        let _ = writeln!(text, "# Scoreboard\n\nMade by `{command}` on {date}, with {}.\n", self.servers());
         text.push_str(
             "Each cell is one seed of the scenario file with the library's own process for every client, on real servers: faults are injected, \
              and the history is judged. Where that is undecided, or only a bound is missed, it is played up to three times, and the last \
@@ -158,6 +173,14 @@ impl Scoreboard {
         text
     }
 
+    /// Names the servers.
+    fn servers(&self) -> String {
+        if self.others.is_empty() {
+            return self.server.clone();
+        }
+        format!("{}; outcomes on {} are shown where they differ", self.server, self.others.join(", "))
+    }
+
     /// Returns the libraries that have a note, with it.
     fn notes(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.libraries.iter().chain(&self.controls);
@@ -173,7 +196,7 @@ impl Scoreboard {
         for tried in tried {
             let _ = write!(text, "| {} |", tried.library.replace('|', "\\|"));
             for cell in &tried.cells {
-                let (word, mark) = (cell.came_out.word(), if cell.is_finding() { "**" } else { "" });
+                let (word, mark) = (cell.words(), if cell.is_finding() { "**" } else { "" });
                 let _ = write!(text, " {mark}{word}{mark} |");
             }
             text.push('\n');
@@ -188,7 +211,7 @@ impl Scoreboard {
         }
         let _ = writeln!(text, "### {}\n", tried.library);
         for (claim, cell) in found {
-            let _ = writeln!(text, "* {} {}: {}", claim.id, cell.came_out.word(), cell.because());
+            let _ = writeln!(text, "* {} {}: {}", claim.id, cell.words(), cell.because());
             if !cell.again.is_empty() {
                 let _ = writeln!(text, "\n  ```\n  {}\n  ```", cell.again);
             }
@@ -205,7 +228,7 @@ impl Scoreboard {
              <main><h1>Scoreboard</h1><p>Made by <code>{}</code> on {}, with {}.</p>",
             escape(&self.command),
             escape(&self.date),
-            escape(&self.server)
+            escape(&self.servers())
         );
         self.html_table(&mut page, "Libraries", &self.libraries);
         page.push_str("<h2>Claims</h2><dl>");
@@ -227,7 +250,7 @@ impl Scoreboard {
             }
             let _ = write!(page, "<h3>{}</h3><ul>", escape(&tried.library));
             for (claim, cell) in found {
-                let (id, word) = (escape(&claim.id), cell.came_out.word());
+                let (id, word) = (escape(&claim.id), escape(&cell.words()));
                 let (because, again) = (escape(&cell.because()), escape(&cell.again));
                 let _ = write!(page, "<li>{id} {word}: {because}<br><code>{again}</code></li>");
             }
@@ -250,7 +273,7 @@ impl Scoreboard {
         for tried in tried {
             let _ = write!(page, "<tr><th>{}</th>", escape(&tried.library));
             for cell in &tried.cells {
-                let (class, word) = (cell.class(), cell.came_out.word());
+                let (class, word) = (cell.class(), escape(&cell.words()));
                 let _ =
                     write!(page, "<td class=\"{class}\" title=\"{}\">{word}</td>", escape(&cell.because()));
             }
@@ -280,6 +303,7 @@ mod tests {
             failed_calls: if evidence == "late" { vec![failed()] } else { Vec::new() },
             again: "lockstorm trial --peer \"p <x>\" 'a.toml' --seed 0".to_owned(),
             plays: 1,
+            elsewhere: Vec::new(),
         };
         let tried = |library: &str, cells| {
             let note = (library == "a|b 1.0").then(|| "It is not <asked> to renew.".to_owned());
@@ -290,7 +314,8 @@ mod tests {
         Scoreboard {
             command: "lockstorm scoreboard peers.toml".into(),
             date: "2026-11-25".into(),
-            server: "redis-server 7.0.15".into(),
+            server: "Redis 7.0.15".into(),
+            others: Vec::new(),
             claims: vec![claim("T1"), claim("T2")],
             libraries: vec![
                 tried(
@@ -312,6 +337,24 @@ mod tests {
     #[test]
     fn a_table_and_the_evidence() {
         insta::assert_snapshot!(board().markdown());
+    }
+
+    /// A reader of the table sees on which server a library does otherwise.
+    #[test]
+    fn a_cell_shows_the_servers_on_which_it_differs() {
+        let mut board = board();
+        board.others = vec!["Valkey 9.1.2".into()];
+        let cell = &mut board.libraries[0].cells[0];
+        let other = Cell { came_out: CameOut::Violated, expected: false, ..cell.clone() };
+        cell.elsewhere = vec![("Valkey 9.1.2".into(), other)];
+        let (text, page) = (board.markdown(), board.html());
+        assert!(
+            text.contains("with Redis 7.0.15; outcomes on Valkey 9.1.2 are shown where they differ."),
+            "{text}"
+        );
+        assert!(text.contains("| **holds, violated on Valkey 9.1.2** | violated |"), "{text}");
+        assert!(text.contains("* T1 holds, violated on Valkey 9.1.2: fine On Valkey 9.1.2: fine"), "{text}");
+        assert!(page.contains(">holds, violated on Valkey 9.1.2</td>"), "{page}");
     }
 
     #[test]

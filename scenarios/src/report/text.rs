@@ -24,7 +24,7 @@ impl Report<'_> {
         let header = &self.history.header;
         let mut out = String::new();
         let title = paint(colour, BOLD, &header.scenario);
-        let _ = writeln!(out, "{title}, seed {}, {} engine", header.seed, header.engine);
+        let _ = writeln!(out, "{title}, seed {}, {}", header.seed, header.engine_in_words());
         let standing = self.standing();
         let shown = |entry: &&Entry| match entry.finding.verdict {
             Verdict::Violated { .. } => true,

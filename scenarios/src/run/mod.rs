@@ -265,7 +265,7 @@ fn header(plan: &Plan, title: &str) -> Header {
     let hosts = plan
         .hosts
         .iter()
-        .map(|host| HostInfo { name: host.name.as_str().into(), kind: host.software.kind() });
+        .map(|host| HostInfo { server: host.server(), ..HostInfo::new(&*host.name, host.software.kind()) });
     let hosts: Vec<HostInfo> = hosts.collect();
     let number = |name: &String| Host(hosts.iter().position(|host| *host.name == **name).unwrap_or(0) as u16);
     let infos = plan.judged().map(|PlannedLock { number: lock, key, written, nodes, .. }| {

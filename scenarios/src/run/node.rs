@@ -164,6 +164,10 @@ impl Process for SimulatedNode {
 /// Runs a node from one start to its crash or exit.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let host = stage.host(ctx.name());
+    if let Some(generation) = server.written.server.filter(|server| *server != Generation::Redis70) {
+        let why = format!("{} is to be {generation}, and the simulator imitates Redis 7.0: use --real", ctx.name());
+        return stage.fail(&ctx, why);
+    }
     let mut config = server.config();
     if !stage.plan.scenario.sentinel.is_empty() {
         // Sentinels identify nodes by their announced address. In the world, hosts have names.

@@ -16,6 +16,7 @@ use crate::{
     file::{
         plan::Plan,
         scenario::{Compared, SEEDS_MAX, Scenario, Source, Variant},
+        server::Servers,
     },
     judge::{
         checker::{self, Checker, Evidence, Hold},
@@ -41,6 +42,7 @@ pub struct Runner<'a> {
     jobs: usize,
     engine: Engine,
     peer: Option<&'a Peer>,
+    servers: Option<&'a Servers>,
     stop: Stop,
     keeps_holds: bool,
     keeps_chains: bool,
@@ -82,7 +84,7 @@ impl<'a> Runner<'a> {
     /// Creates a runner with the default options: each scenario's own number of seeds from 0, one
     /// thread, the event engine, and no early stop.
     pub fn new(sources: &'a [Source]) -> Runner<'a> {
-        let (seeds, positions, peer) = (None, None, None);
+        let (seeds, positions, peer, servers) = (None, None, None, None);
         let (engine, stop) = (Engine::Event, Stop::Never);
         let (keeps_holds, keeps_chains, keeps_report_digest) = (false, false, false);
         Runner {
@@ -92,6 +94,7 @@ impl<'a> Runner<'a> {
             jobs: 1,
             engine,
             peer,
+            servers,
             stop,
             keeps_holds,
             keeps_chains,
@@ -128,6 +131,11 @@ impl<'a> Runner<'a> {
     /// Replaces the clients' software by a lock library, and runs in real time.
     pub fn peer(self, peer: &'a Peer) -> Runner<'a> {
         Runner { peer: Some(peer), engine: Engine::Real, ..self }
+    }
+
+    /// Sets the real servers of the nodes, and runs in real time.
+    pub fn servers(self, servers: &'a Servers) -> Runner<'a> {
+        Runner { servers: Some(servers), engine: Engine::Real, ..self }
     }
 
     /// If true, the results have the [holds](Judged::holds) of each case.
@@ -174,6 +182,10 @@ impl Case {
 pub struct Judged {
     /// The case.
     pub case: Case,
+    /// The real servers of the nodes, as [`Header::servers`] names them. Empty for simulated nodes.
+    ///
+    /// [`Header::servers`]: crate::judge::history::Header::servers
+    pub servers: String,
     /// The findings of every checker.
     pub findings: Vec<Finding>,
     /// For each checker with an expectation, the comparison with it.
@@ -248,8 +260,21 @@ pub fn judge(variant: &Variant, case: Case, outcome: &Outcome) -> Judged {
     let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
     let fingerprint = outcome.fingerprint.clone();
     let failed = outcome.history.failed_calls();
+    let servers = outcome.history.header.servers();
     let (report_digest, holds, chains) = Default::default();
-    Judged { case, findings, matches, compared, fingerprint, report_digest, simulated, failed, holds, chains }
+    Judged {
+        case,
+        servers,
+        findings,
+        matches,
+        compared,
+        fingerprint,
+        report_digest,
+        simulated,
+        failed,
+        holds,
+        chains,
+    }
 }
 
 impl Runner<'_> {
@@ -294,9 +319,13 @@ impl Runner<'_> {
     /// Draws the plan of a case.
     pub fn plan(&self, case: Case) -> Plan {
         let plan = Plan::draw(&self.variant(case).scenario, case.seed);
-        match self.peer {
+        let plan = match self.peer {
             None => plan,
             Some(peer) => plan.with_peer(peer),
+        };
+        match self.servers {
+            None => plan,
+            Some(servers) => plan.with_servers(servers),
         }
     }
 

@@ -4,6 +4,7 @@ use std::{any::Any, fmt, rc::Rc};
 
 use lockstorm_sim::world::Entropy;
 
+use super::PlannedNode;
 use crate::{
     file::scenario::{Clock, word},
     judge::history::HostKind,
@@ -59,6 +60,15 @@ impl PlannedHost {
         let offset = clock.offset.unwrap_or_default().at(stream.unit());
         let rate = clock.rate.unwrap_or_default().at(stream.unit());
         PlannedHost { name, offset, rate, software }
+    }
+}
+
+impl PlannedHost {
+    /// Returns the name and version of the real server that a node runs on.
+    pub(crate) fn server(&self) -> Option<Box<str>> {
+        let software: &dyn Any = &*self.software;
+        let server = software.downcast_ref::<PlannedNode>()?.server.as_ref()?;
+        Some(server.as_ref().ok()?.to_string().into())
     }
 }
 

@@ -19,8 +19,11 @@ use indexmap::IndexSet;
 use lockstorm_sim::world::Entropy;
 
 use crate::{
-    file::peer::Peer,
-    file::scenario::{Lock, LockKind, Scenario},
+    file::{
+        peer::Peer,
+        scenario::{Lock, LockKind, Scenario},
+        server::Servers,
+    },
     judge::{
         history::{HostKind, Lock as LockNumber, Probe},
         object::{self, Object},
@@ -120,6 +123,19 @@ impl Plan {
             let software: &dyn Any = &*host.software;
             if let Some(client) = software.downcast_ref::<PlannedClient>() {
                 host.software = Rc::new(PlannedPeer::of(client, &peer, &self.locks));
+            }
+        }
+        self
+    }
+
+    /// Returns the same plan with a real server for each node.
+    #[must_use]
+    pub fn with_servers(mut self, servers: &Servers) -> Plan {
+        for host in &mut self.hosts {
+            let software: &dyn Any = &*host.software;
+            if let Some(node) = software.downcast_ref::<PlannedNode>() {
+                let server = Some(servers.of(node.node.server).cloned());
+                host.software = Rc::new(PlannedNode { server, ..node.clone() });
             }
         }
         self

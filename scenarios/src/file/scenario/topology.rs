@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Steps, WorkloadEntry};
 use crate::{
     file::code::Code,
-    file::{name::Name, selector::Hosts, slots::Slots},
+    file::{name::Name, selector::Hosts, server::Generation, slots::Slots},
     units::{Draw, Rate, Span, Step},
 };
 
@@ -32,6 +32,10 @@ pub struct Node {
     /// The slots of a master of a cluster, such as `"0-99 200"`; several masters of one kind share
     /// them. Default: an even share of the slots that no master names.
     pub slots: Option<Slots>,
+    /// The generation of the node's server, such as `"valkey-9.1"`. With `--real`, one of the given
+    /// `--server`s must be of it. The simulator imitates Redis 7.0 so far. Default: the server of
+    /// the run.
+    pub server: Option<Generation>,
     /// The data that a crash leaves on the node. Default: none.
     pub durability: Durability,
     /// Options as in `redis.conf`, such as `maxmemory-policy = "allkeys-lru"`.

@@ -171,6 +171,17 @@ pub struct HostInfo {
     pub name: Box<str>,
     /// The software on it.
     pub kind: HostKind,
+    /// The real server on a node, such as `Valkey 9.1.2`; `None` for other hosts and for the
+    /// simulator.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<Box<str>>,
+}
+
+impl HostInfo {
+    /// Describes a host without a real server.
+    pub fn new(name: impl Into<Box<str>>, kind: HostKind) -> HostInfo {
+        HostInfo { name: name.into(), kind, server: None }
+    }
 }
 
 /// The software on a host.
@@ -410,6 +421,31 @@ impl Header {
     /// Returns true if the run used real servers in real time.
     pub fn is_real(&self) -> bool {
         &*self.engine == "real"
+    }
+
+    /// Names the real servers of the nodes: the server if all nodes have the same, or else each
+    /// node with its own. Empty for simulated nodes.
+    ///
+    /// ```
+    /// # use lockstorm::judge::history::{Header, HostInfo, HostKind};
+    /// # use lockstorm_sim::time::True;
+    /// let node = |name: &str, server: &str| HostInfo { server: Some(server.into()), ..HostInfo::new(name, HostKind::Node) };
+    /// let header = Header::new("mixed", vec![node("m", "Redis 7.0.15"), node("r", "Valkey 9.1.2")], vec![], True::ZERO);
+    /// assert_eq!(header.servers(), "m: Redis 7.0.15, r: Valkey 9.1.2");
+    /// ```
+    pub fn servers(&self) -> String {
+        let known = || self.hosts.iter().filter_map(|host| Some((&host.name, host.server.as_ref()?)));
+        match known().next() {
+            Some((_, first)) if known().all(|(_, server)| server == first) => first.to_string(),
+            _ => known().map(|(name, server)| format!("{name}: {server}")).collect::<Vec<_>>().join(", "),
+        }
+    }
+
+    /// Returns the engine for a reader, with the real servers: `real engine on Valkey 9.1.2`.
+    pub fn engine_in_words(&self) -> String {
+        let servers = self.servers();
+        let on = if servers.is_empty() { String::new() } else { format!(" on {servers}") };
+        format!("{} engine{on}", self.engine)
     }
 
     /// Returns the error that the times of the history may have: 100 ms in real time, where the

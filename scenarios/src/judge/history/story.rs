@@ -32,7 +32,7 @@ fn ms(at: i64) -> True {
 
 impl Story {
     fn with(nodes: &[&str], kind: LockKind, authority: impl Fn(Vec<Host>) -> Authority) -> Self {
-        let host = |kind: HostKind| move |name: &&str| HostInfo { name: (*name).into(), kind };
+        let host = |kind: HostKind| move |name: &&str| HostInfo::new(*name, kind);
         let mut hosts: Vec<HostInfo> = nodes.iter().map(host(HostKind::Node)).collect();
         hosts.extend(["c1", "c2", "c3", "c4"].iter().map(host(HostKind::Client)));
         hosts.extend(["shop"].iter().map(host(HostKind::Resource)));

@@ -1,4 +1,4 @@
-//! Nodes that are real `redis-server` processes, for `lockstorm run --real`: the same clients,
+//! Nodes that are processes of a real server, for `lockstorm run --real`: the same clients,
 //! scripts, workloads, faults and checkers, in real time.
 //!
 //! A crash is SIGKILL. The node loses the data that it had not yet passed to the operating system,
@@ -8,11 +8,13 @@
 mod mirror;
 mod order;
 mod process;
+mod server;
 mod watch;
 
 use std::{
     cell::{Cell, RefCell},
     io,
+    path::PathBuf,
     pin::Pin,
     rc::Rc,
     sync::atomic::{AtomicBool, Ordering},
@@ -28,7 +30,6 @@ use tokio::sync::{Notify, oneshot};
 
 pub(super) use order::put_in_order;
 use process::{Home, Process};
-pub use process::{available, version};
 use watch::Watcher;
 
 use super::{
@@ -63,6 +64,9 @@ pub(super) struct RealServer {
     /// The master that it replicates from the start.
     follows: Option<String>,
     users: Vec<Vec<String>>,
+    /// The program, and the command by which the watcher reads the keys.
+    program: PathBuf,
+    reads: watch::Reads,
     console: Console,
     home: RefCell<Option<Rc<Home>>>,
     process: RefCell<Option<Process>>,
@@ -83,12 +87,18 @@ impl RealServer {
     fn new(planned: &PlannedNode, opening: Rc<Opening>) -> RealServer {
         opening.awaits_one_more();
         let (written, follows, users) = (planned.node.clone(), planned.master.clone(), planned.users.clone());
+        // A program that no caller has asked is a Redis 7 that the shell finds.
+        let server = planned.server.as_ref().and_then(|server| server.as_ref().ok());
+        let program = server.map_or_else(|| "redis-server".into(), |server| server.program.clone());
+        let reads = watch::Reads::on(server);
         let master = Cell::new(follows.is_none());
         let (console, home, process, paused, is_open, seen_until, last_seen) = Default::default();
         RealServer {
             written,
             follows,
             users,
+            program,
+            reads,
             console,
             home,
             process,
@@ -118,7 +128,12 @@ impl RealServer {
             Some(home) => home,
             None => Rc::new(Home::new(name)?),
         };
-        self.process.replace(Some(Process::start(&home, &operator::options(&self.written), &self.users)?));
+        self.process.replace(Some(Process::start(
+            &self.program,
+            &home,
+            &operator::options(&self.written),
+            &self.users,
+        )?));
         self.home.replace(Some(home.clone()));
         Ok(home)
     }
@@ -172,7 +187,7 @@ impl Program for RealServer {
     }
 }
 
-/// A `redis-server` process of this machine, for a node of a run in real time.
+/// A server process of this machine, for a node of a run in real time.
 struct RealNode {
     stage: Rc<Stage>,
     server: Rc<RealServer>,
@@ -202,7 +217,9 @@ impl HostProcess for RealNode {
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     let home = match server.start(ctx.name()) {
         Ok(home) => home,
-        Err(error) => return stage.fail(&ctx, format!("redis-server does not start: {error}")),
+        Err(error) => {
+            return stage.fail(&ctx, format!("{} does not start: {error}", server.program.display()));
+        }
     };
     ctx.stand_for(PORT, None);
     ctx.stand_for(BACK_DOOR, Some(home.address));
@@ -212,17 +229,19 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         if ended {
             break;
         }
-        up = watch::answers(&ctx).await;
+        up = watch::answers(&ctx, server.reads).await;
         if !up {
             ctx.wire_delay(AGAIN).await;
         }
     }
     if !up {
         let words = home.last_words();
-        return stage.fail(&ctx, format!("redis-server of {} did not start: {words}", ctx.name()));
+        return stage.fail(&ctx, format!("the server of {} did not start: {words}", ctx.name()));
     }
-    let Some(watcher) = Watcher::begin(ctx.clone(), stage.clone(), server.last_seen.take()).await else {
-        return stage.fail(&ctx, format!("redis-server of {} does not let itself be watched", ctx.name()));
+    let Some(watcher) =
+        Watcher::begin(ctx.clone(), stage.clone(), server.reads, server.last_seen.take()).await
+    else {
+        return stage.fail(&ctx, format!("the server of {} does not let itself be watched", ctx.name()));
     };
     ctx.stand_for(PORT, Some(home.address));
     server.is_opened();
@@ -369,6 +388,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
                 Some(condition.to_string())
             }
             FaultAction::Disk { node, .. } => Some(format!("a disk of {node} that takes nothing")),
+            FaultAction::Console { node, command } => unknown_command(plan, &node, &command),
             FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
             // The monotonic clock of a stopped process continues.
             FaultAction::For(Condition::Suspended { host }) if is_peer(plan, &host) => {
@@ -397,6 +417,15 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
     problems.sort();
     problems.dedup();
     problems
+}
+
+/// Returns the reason why a node's server cannot execute a command, if it cannot.
+fn unknown_command(plan: &Plan, node: &str, command: &[String]) -> Option<String> {
+    let planned = plan.hosts.iter().find(|planned| planned.name == node)?;
+    let software: &dyn std::any::Any = &*planned.software;
+    let server = software.downcast_ref::<PlannedNode>()?.server.as_ref()?.as_ref().ok()?;
+    let name = command.first()?;
+    (!server.has_command(name)).then(|| format!("{name}, which {server} does not have"))
 }
 
 /// Returns true if a host runs a separate process, or may do so: a role that only nodes have.

@@ -1,35 +1,16 @@
-//! A private `redis-server`: a process on a free loopback port with its own directory. Dropping it
+//! A private server: a process on a free loopback port with its own directory. Dropping it
 //! kills the process and removes the directory.
 
 use std::{
     fs::{self, File},
     io::{self, Read, Write},
     net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
 };
 
 use rustix::process::{Pid, Signal, kill_process};
-
-/// Checks that a `redis-server` 7 is on the PATH.
-///
-/// # Errors
-/// One line with the version that was found instead, or that there is none.
-pub fn available() -> Result<(), String> {
-    let output = Command::new("redis-server").arg("--version").output();
-    let output = output.map_err(|_| "no redis-server on the PATH".to_owned())?;
-    let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-    if version.contains("v=7.") { Ok(()) } else { Err(format!("redis-server is not version 7: {version}")) }
-}
-
-/// Returns the name and version of the `redis-server` on the PATH, such as `redis-server 7.0.15`.
-pub fn version() -> String {
-    let output = Command::new("redis-server").arg("--version").output();
-    let said = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
-    let version = said.split_whitespace().find_map(|word| word.strip_prefix("v="));
-    format!("redis-server {}", version.unwrap_or("of an unknown version"))
-}
 
 /// The parts of a node that outlive its process: its port and its directory.
 #[derive(Debug)]
@@ -98,12 +79,13 @@ impl Process {
     /// Starts a server with these options and users, each split into words as in a configuration
     /// file.
     pub(super) fn start(
+        program: &Path,
         home: &Home,
         options: &[(String, String)],
         users: &[Vec<String>],
     ) -> io::Result<Process> {
         let log = File::create(home.directory.join("log"))?;
-        let mut command = Command::new("redis-server");
+        let mut command = Command::new(program);
         command.args(["--bind", "127.0.0.1", "--port", &home.address.port().to_string()]);
         for (name, value) in options {
             command.arg(format!("--{name}")).arg(value);

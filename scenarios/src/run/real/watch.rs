@@ -21,6 +21,7 @@ use super::{
     mirror::{From, Line, Mirror, Step},
 };
 use crate::{
+    file::server::Server,
     judge::{
         history::{Event, EventKind, GainCause, Host, Lock, Owner, Party, Role},
         object::{self, Content, Keys, Value},
@@ -36,8 +37,47 @@ use crate::{
 /// The longest interval between two reads of the keys.
 const EVERY: Duration = Duration::from_millis(50);
 
-/// The command that reads the keys.
-const READER: &str = "EVAL_RO";
+/// The way to read the keys: the command of a script, and the part of the script that finds a key's
+/// expiry time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Reads {
+    command: &'static str,
+    expiry: &'static str,
+}
+
+impl Reads {
+    /// Returns the way for this server. One that was not asked is taken for a Redis 7.
+    pub(super) fn on(server: Option<&Server>) -> Reads {
+        let has = |name: &str| server.is_none_or(|server| server.has_command(name));
+        Reads {
+            command: if has("EVAL_RO") { "EVAL_RO" } else { "EVAL" },
+            expiry: if has("PEXPIRETIME") { EXPIRETIME } else { TTL_AND_TIME },
+        }
+    }
+}
+
+/// Finds the expiry time with a command of Redis 7.
+const EXPIRETIME: &str = "
+local function expiry(key) return redis.call('PEXPIRETIME', key) end";
+
+/// Finds the expiry time from the time to live, which Redis 6.2 computes with its clock at the call.
+/// A millisecond that begins meanwhile is seen, and the key read again.
+const TTL_AND_TIME: &str = "
+local function clock()
+    local now = redis.call('TIME')
+    return now[1] * 1000 + math.floor(now[2] / 1000)
+end
+local function expiry(key)
+    local ends
+    for attempt = 1, 20 do
+        local before = clock()
+        local left = redis.call('PTTL', key)
+        if left < 0 then return left end
+        ends = before + left
+        if clock() == before then return ends end
+    end
+    return ends
+end";
 
 /// A server may drop a key this many milliseconds before the copy's expiry time. The copy takes a
 /// grant's time from MONITOR, and the server computed the expiry slightly earlier.
@@ -59,36 +99,36 @@ for at, key in ipairs(KEYS) do
     if kind == 'zset' then words = redis.call('ZRANGE', key, 0, -1, 'WITHSCORES') end
     for field = 1, (kind == 'hash' and ARGV[at] ~= '') and #words or 0, 2 do
         for level = 1, math.min(tonumber(words[field + 1]) or 0, 1000) do
-            local ends = redis.call('PEXPIRETIME', ARGV[at] .. ':' .. words[field] .. ':rwlock_timeout:' .. level)
+            local ends = expiry(ARGV[at] .. ':' .. words[field] .. ':rwlock_timeout:' .. level)
             if ends ~= -2 then leases[#leases + 1] = {words[field], level, ends} end
         end
     end
-    answer[at] = {kind, words, redis.call('PEXPIRETIME', key), leases}
+    answer[at] = {kind, words, expiry(key), leases}
 end
 return {evicted, answer}";
 
 /// Returns true if the node on this host answers PING.
-pub(super) async fn answers(ctx: &HostCtx) -> bool {
-    let Some(mut reader) = connect(ctx).await else { return false };
+pub(super) async fn answers(ctx: &HostCtx, reads: Reads) -> bool {
+    let Some(mut reader) = connect(ctx, reads).await else { return false };
     let pong: Result<String, _> = redis::cmd("PING").query_async(&mut reader.connection).await;
     pong.is_ok()
 }
 
-async fn connect(ctx: &HostCtx) -> Option<Reader> {
+async fn connect(ctx: &HostCtx, reads: Reads) -> Option<Reader> {
     let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
     let port = stream.local_addr().ok()?.port();
     let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
     let made = MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
     let (connection, driver) = made.ok()?;
     ctx.spawn(driver);
-    Some(Reader { connection, port })
+    Some(Reader { connection, port, reads })
 }
 
 /// A watcher's connections to a node.
 type Connections = (Reader, Lines<BufReader<ReadHalf<TcpStream>>>);
 
-async fn connections(ctx: &HostCtx) -> Option<Connections> {
-    let reader = connect(ctx).await?;
+async fn connections(ctx: &HostCtx, reads: Reads) -> Option<Connections> {
+    let reader = connect(ctx, reads).await?;
     let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
     let (reading, mut writing) = tokio::io::split(stream);
     writing.write_all(b"MONITOR\r\n").await.ok()?;
@@ -118,15 +158,17 @@ struct Reader {
     connection: MultiplexedConnection,
     /// The local port, by which MONITOR identifies the connection.
     port: u16,
+    reads: Reads,
 }
 
 /// Reads the keys in one step of the server, and its count of evicted keys.
 async fn read(
     connection: &mut MultiplexedConnection,
+    reads: Reads,
     keys: &[(Bytes, String)],
 ) -> RedisResult<(Vec<Value>, u64)> {
-    let mut command: Cmd = redis::cmd(READER);
-    command.arg(READ).arg(keys.len());
+    let mut command: Cmd = redis::cmd(reads.command);
+    command.arg(format!("{}{READ}", reads.expiry)).arg(keys.len());
     keys.iter().for_each(|(key, _)| {
         command.arg(&key[..]);
     });
@@ -206,9 +248,10 @@ impl Watcher {
     pub(super) async fn begin(
         ctx: HostCtx,
         stage: Rc<Stage>,
+        reads: Reads,
         before: Option<Vec<Watched>>,
     ) -> Option<Watcher> {
-        let (reader, monitor) = connections(&ctx).await?;
+        let (reader, monitor) = connections(&ctx, reads).await?;
         let (locks, host) = (before.unwrap_or_else(|| stage.locks()), stage.host(ctx.name()));
         let of_lock = |watched: &Watched| {
             let Keys { list, leases, .. } = watched.keys.clone();
@@ -322,7 +365,7 @@ impl Watcher {
         seen_until: &Rc<Cell<Option<True>>>,
     ) -> Option<Connections> {
         while server.is_life_of(seen_until) {
-            if let Some(made) = connections(&self.ctx).await {
+            if let Some(made) = connections(&self.ctx, self.reader.reads).await {
                 // The answer may come from the node's next life.
                 return server.is_life_of(seen_until).then_some(made);
             }
@@ -365,7 +408,7 @@ impl Watcher {
     /// time.
     async fn read(&mut self) -> Answer {
         let (mut connection, keys) = (self.reader.connection.clone(), self.keys.clone());
-        let mut reading = pin!(read(&mut connection, &keys));
+        let mut reading = pin!(read(&mut connection, self.reader.reads, &keys));
         let (mut read, mut at) = (None, None);
         loop {
             if let (Some((values, evicted)), Some(at)) = (&mut read, at) {
@@ -381,7 +424,7 @@ impl Watcher {
                 told = self.monitor.next_line(), if at.is_none() => {
                     let Ok(Some(told)) = told else { return Answer::Gone };
                     let own = From::Port(self.reader.port);
-                    match Line::parse(&told).filter(|line| line.from == own && line.name() == READER) {
+                    match Line::parse(&told).filter(|line| line.from == own && line.name() == self.reader.reads.command) {
                         Some(line) => at = Some(line.at),
                         None => {
                             self.take_in(&told);

@@ -77,7 +77,7 @@ struct Cast {
 fn cast(of: &[u8; 12]) -> Cast {
     let (node_count, quorum) = one_of(&[(1, false), (2, false), (3, true), (5, true), (4, true)], of[0]);
     let client_count = 2 + usize::from(of[1] % 3);
-    let host = |kind: HostKind, name: String| HostInfo { name: name.into(), kind };
+    let host = |kind: HostKind, name: String| HostInfo::new(name, kind);
     let mut hosts: Vec<HostInfo> =
         (0..node_count).map(|at| host(HostKind::Node, format!("n{}", at + 1))).collect();
     hosts.extend((0..client_count).map(|at| host(HostKind::Client, format!("c{}", at + 1))));

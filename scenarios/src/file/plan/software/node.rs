@@ -8,12 +8,13 @@ use crate::{
     file::{
         plan::host::{PlannedHost, Software},
         scenario::{Node, Scenario, cluster, group},
+        server::Server,
     },
     judge::history::HostKind,
 };
 
 /// A Redis node.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PlannedNode {
     /// As written.
     pub node: Node,
@@ -23,6 +24,9 @@ pub struct PlannedNode {
     pub users: Vec<Vec<String>>,
     /// The initial `nodes.conf` of a cluster node, in which it remembers the cluster.
     pub nodes_conf: Option<String>,
+    /// The real server, in a run with real servers. An error is the end of a sentence about the
+    /// node, if no server fits.
+    pub server: Option<Result<Server, String>>,
 }
 
 impl Software for PlannedNode {
@@ -35,11 +39,17 @@ impl Software for PlannedNode {
     }
 
     fn unreal(&self) -> Vec<String> {
-        let no_redis = self.node.is_no_redis().then_some("is to do what no Redis 7 does");
+        let no_redis = self.node.is_no_redis().then_some("is to do what no Redis 7 does".to_owned());
         let cluster = self.nodes_conf.as_ref().map(|_| {
             "is one of a cluster, and the addresses that its nodes tell each other lead past the links between real processes"
+                .to_owned()
         });
-        no_redis.into_iter().chain(cluster).map(str::to_owned).collect()
+        let lacks = match &self.server {
+            None => Vec::new(),
+            Some(Err(why)) => vec![why.clone()],
+            Some(Ok(server)) => self.lacks(server),
+        };
+        no_redis.into_iter().chain(cluster).chain(lacks).collect()
     }
 
     fn is_process(&self) -> bool {
@@ -52,6 +62,14 @@ impl Software for PlannedNode {
     }
 }
 
+impl PlannedNode {
+    /// Returns the options of the node that the server does not have.
+    fn lacks(&self, server: &Server) -> Vec<String> {
+        let unknown = self.node.config.keys().filter(|name| !server.has_option(name));
+        unknown.map(|name| format!("sets {name}, which {server} does not have")).collect()
+    }
+}
+
 pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> {
     let mut files = nodes_conf(scenario, entropy).into_iter();
     let mut hosts = Vec::new();
@@ -59,7 +77,7 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
         for (number, host) in group(name, node.count).into_iter().enumerate() {
             let (node, master, nodes_conf) = (node.clone(), scenario.master_of(name, number), files.next());
             let (clock, users) = (node.clock.clone(), scenario.users_of(&host));
-            let software = Rc::new(PlannedNode { node, master, users, nodes_conf });
+            let software = Rc::new(PlannedNode { node, master, users, nodes_conf, server: None });
             hosts.push(PlannedHost::draw(entropy, host, &clock, software));
         }
     }
