@@ -18,7 +18,7 @@ pub struct Trigger {
     /// The lock of the event. Default: any.
     #[serde(default)]
     pub of: Option<Name>,
-    /// The kind of event.
+    /// The kind of event, such as `acquired` or `renewed`.
     pub event: Happening,
     /// The first event that counts, from 1. Default: the first.
     #[serde(default = "first")]

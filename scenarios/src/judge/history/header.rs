@@ -87,7 +87,7 @@ pub struct Claim {
     pub id: String,
     /// The claim itself, in a sentence.
     pub says: String,
-    /// The author of the claim.
+    /// The author of the claim: a person, a document or a project.
     pub by: String,
     /// The source of the claim: an address, a document, a source file.
     #[serde(rename = "where")]
@@ -118,11 +118,12 @@ pub enum Ended {
 pub enum Probe {
     /// The client asks from this time on, when every hold that is not renewed is over.
     From {
-        /// The instant.
+        /// The instant from which the client asks, in true time.
         #[serde(with = "nanos")]
         at: True,
     },
-    /// The calm is too short for it.
+    /// The client does not ask: the calm is shorter than the bound of `progress` after the last
+    /// lease.
     TooShort {
         /// The length of calm that would give the lock the whole bound of `progress`.
         needs: Duration,
@@ -164,26 +165,26 @@ impl Default for Bounds {
     }
 }
 
-/// A host.
+/// A host of the run: an entry of [`Header::hosts`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostInfo {
-    /// Its name in the scenario.
+    /// The name in the scenario, with a number for a member of a group; `(probe)` for the probe.
     pub name: Box<str>,
-    /// The software on it.
+    /// The role: a node, a client, the resource, a Sentinel or the probe.
     pub kind: HostKind,
 }
 
-/// The software on a host.
+/// The role of a host, by the software that runs on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {
-    /// A Redis node.
+    /// A Redis node, standalone or of a cluster, master or replica.
     Node,
     /// A client of the locks.
     Client,
     /// The resource that the locks guard.
     Resource,
-    /// A Sentinel.
+    /// A Sentinel, which monitors masters and holds no keys of locks.
     Sentinel,
     /// lockstorm's own client, which asks for locks that no owner was granted since the storm. Only
     /// `progress` counts it.
@@ -193,7 +194,7 @@ pub enum HostKind {
 /// A lock on trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockInfo {
-    /// Its name.
+    /// The lock's main key in Redis, as the client forms it from the name in the scenario.
     pub name: Box<str>,
     /// The guarantee that it gives.
     pub kind: LockKind,
