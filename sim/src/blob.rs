@@ -76,7 +76,7 @@ impl Blob {
         }
     }
 
-    /// Returns the bytes as [`Bytes`].
+    /// Returns the bytes as [`Bytes`]; long ones are shared, short ones are copied.
     pub fn to_bytes(&self) -> Bytes {
         self.apart().into_bytes()
     }

@@ -34,7 +34,7 @@ impl Reason {
 pub struct Entry {
     /// Number of denials.
     pub count: u64,
-    /// The reason.
+    /// The failed permission, or `auth` for a failed authentication.
     pub reason: Reason,
     /// The context: `toplevel`, `multi` or `lua`.
     pub context: &'static str,

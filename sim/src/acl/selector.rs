@@ -20,10 +20,10 @@ pub struct Commands([u64; IDS / 64]);
 impl Commands {
     /// No command.
     pub const NONE: Commands = Commands([0; IDS / 64]);
-    /// All commands.
+    /// All commands, future ones included.
     pub const ALL: Commands = Commands([u64::MAX; IDS / 64]);
 
-    /// Returns true if the set contains a command.
+    /// Returns true if the set contains a command; false for an id out of range.
     pub fn contains(&self, id: CommandId) -> bool {
         self.0.get(id / 64).is_some_and(|word| word & 1 << (id % 64) != 0)
     }
@@ -44,7 +44,7 @@ impl Commands {
 /// A pattern for keys, and the allowed accesses to keys that match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPattern {
-    /// The pattern.
+    /// A glob pattern, as in `~stock:*`.
     pub pattern: Bytes,
     /// Reading is allowed (`%R`).
     pub read: bool,
@@ -120,7 +120,7 @@ impl Selector {
         }
     }
 
-    /// Returns true if this access to a key is allowed.
+    /// Returns true if one pattern that matches the key allows all of the requested accesses.
     pub fn allows_key(&self, key: &[u8], reads: bool, writes: bool) -> bool {
         self.all_keys
             || self.keys.iter().any(|pattern| {

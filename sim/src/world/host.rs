@@ -289,7 +289,7 @@ impl<F: Future<Output = ()> + Unpin> Future for Loud<F> {
 /// Makes a host's software; called at every start.
 pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
 
-/// The state of a host.
+/// The state of a host's software and kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostState {
     /// Its software runs, or has ended by itself.

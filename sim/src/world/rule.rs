@@ -30,9 +30,9 @@ impl MessageFault {
 /// Selects commands, and a fault for them. A missing criterion matches every command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The node that receives the command.
+    /// The name of the node that receives the command; `None` for any.
     pub node: Option<String>,
-    /// The host that sends the command.
+    /// The name of the host that sends the command; `None` for any.
     pub client: Option<String>,
     /// The command's name; the case of letters is ignored.
     pub command: Option<String>,
@@ -42,7 +42,7 @@ pub struct Rule {
     pub nth: u64,
     /// The number of matches, from `nth` on, that the fault applies to.
     pub times: u64,
-    /// The fault.
+    /// The fault that each selected command suffers.
     pub fault: MessageFault,
 }
 

@@ -39,7 +39,7 @@ pub enum Role {
 /// The replies that a client wants (CLIENT REPLY).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Replies {
-    /// All replies.
+    /// All replies: the state of a new connection.
     #[default]
     On,
     /// No replies.
@@ -91,7 +91,7 @@ impl Transaction {
 pub struct Watched {
     /// The database number.
     pub db: usize,
-    /// The key.
+    /// The key, in database `db`.
     pub key: Bytes,
     /// True if the key had already expired at WATCH: its removal is then no change.
     pub was_expired: bool,
