@@ -202,7 +202,7 @@ impl Error {
     /// effect.
     ///
     /// An acquisition that fails indefinitely never leaves a lock that is renewed: the client finds
-    /// out in the background if it was granted, and gives it back.
+    /// out in the background if it was granted, and releases it.
     pub fn is_definite(&self) -> bool {
         self.definite
     }

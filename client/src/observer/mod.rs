@@ -87,16 +87,16 @@ pub enum EventKind<'a> {
         /// The end of the lease, or the servers' answers.
         why: LossCause,
     },
-    /// The hold is being given back: the client no longer believes that it holds the lock.
+    /// The release of the hold begins: the client no longer believes that it holds the lock.
     Releasing {
-        /// The hold that is being given back.
+        /// The hold whose release begins.
         hold: u64,
     },
-    /// The hold was given back, or the attempt to do so failed.
+    /// The hold was released, or its release failed.
     Released {
-        /// The hold that was given back.
+        /// The hold whose release ended.
         hold: u64,
-        /// The error of the release; `None` if the hold was given back.
+        /// The error of the release; `None` if it succeeded.
         error: Option<&'a Error>,
     },
     /// Another owner has the lock. The waiter sleeps for at most this time.
@@ -161,8 +161,8 @@ impl Observer for Observers {
     }
 }
 
-/// Events as received by `tracing` and `metrics`, for a lock that is acquired, waited for in vain,
-/// lost, and released.
+/// Events as `tracing` and `metrics` receive them, for a lock that is acquired, lost and released,
+/// and for a wait that ends without the lock.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
