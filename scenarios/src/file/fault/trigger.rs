@@ -47,7 +47,7 @@ pub enum Happening {
     Refused,
     /// A client begins to wait.
     Waiting,
-    /// A client asks to give the lock back.
+    /// A client asks to release the lock.
     Releasing,
     /// A client learns that the lock is released.
     Released,

@@ -40,7 +40,7 @@ const RIGHT: Traits = Traits::RIGHT;
 const COUNTED: Traits = Traits { key: Key::Count, token: Token::OfClient, ..RIGHT };
 const QUEUED: Traits = Traits { key: Key::Queue, token: Token::OfClient, pace: Pace::Fixed, ..RIGHT };
 const SHARED: Traits = Traits { key: Key::Mode, token: Token::OfClient, ..RIGHT };
-/// A permit has no lease: its owner holds it until it gives it back.
+/// A permit has no lease: its owner holds it until it releases it.
 const PERMITS: Traits = Traits {
     key: Key::Permits,
     belief: Belief::UntilTold,

@@ -112,7 +112,7 @@ pub enum Ended {
 
 /// The plan for lockstorm's own client ([`HostKind::Probe`]). It asks for each lock that no owner
 /// was granted since the storm. So `progress` can be decided even if the clients have no work left
-/// by then.
+/// after the storm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
