@@ -40,7 +40,7 @@
 //!   queue.
 //! * The holder is notified when its lease has run out by its own clock.
 //! * The fair lock: the wait is in milliseconds, independent of the lease. A waiter that gives up
-//!   subtracts its whole wait from the deadlines behind it. A place without a deadline counts as
+//!   shortens the deadlines behind it by its own wait. A place without a deadline counts as
 //!   dead. Releasing a free lock is an error.
 //! * The fair lock, queue: a head that asks gets its full wait again, so no live waiter loses its
 //!   place to the clock. The waiters behind it, Redisson's included, get the lock later by the same
