@@ -184,7 +184,8 @@ impl<G> Guard<G> {
         &self.hold.key
     }
 
-    /// Returns the owner field in Redis.
+    /// Returns the owner field in Redis: `<client id>:<owner id>`, or the random value of a
+    /// Redlock.
     pub fn owner(&self) -> &str {
         &self.hold.owner
     }

@@ -199,7 +199,7 @@ impl Tracking {
 /// the same transaction follow the subscriptions from before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resubscription {
-    /// The kind of subscription.
+    /// The kind: channel, pattern or shard channel.
     pub kind: Subscription,
     /// The channel or the pattern.
     pub name: Bytes,
@@ -226,7 +226,7 @@ pub enum PropagateTo {
     /// Replicas and the append-only file.
     #[default]
     All,
-    /// Only replicas.
+    /// Only replicas: the command is missing after a restart from the append-only file.
     Replicas,
     /// Only the append-only file.
     Aof,

@@ -31,7 +31,7 @@ pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
 pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;
 
-/// A finding with its expectation.
+/// A finding with the scenario's expectation, as a report shows them together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The finding of a checker.

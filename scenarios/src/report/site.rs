@@ -45,16 +45,16 @@ pub struct Site {
     pub claims: Vec<ClaimRow>,
 }
 
-/// A claim with its results.
+/// A row of the index: a claim with its results.
 #[derive(Debug, Clone)]
 pub struct ClaimRow {
     /// Its number, such as `S4`.
     pub id: String,
     /// The name of its part of the page, for links.
     pub anchor: String,
-    /// The statement of the claim.
+    /// The statement of the claim in a sentence.
     pub says: String,
-    /// The source of the claim.
+    /// The author or the document that makes the claim.
     pub by: String,
     /// The address of the source; empty if it has none.
     pub at: String,

@@ -216,7 +216,7 @@ impl Judged {
         verdict
     }
 
-    /// Returns the finding of a checker.
+    /// Returns the finding of the checker with this name; `None` if there is no such checker.
     pub fn finding(&self, checker: &str) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.checker == checker)
     }
@@ -286,7 +286,7 @@ impl Runner<'_> {
         self.sources
     }
 
-    /// The variant of a case.
+    /// Returns the variant of a case. Panics if an index of the case is out of range.
     pub fn variant(&self, case: Case) -> &Variant {
         &self.sources[case.source].variants[case.variant]
     }

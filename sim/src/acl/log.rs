@@ -18,7 +18,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The name on the wire.
+    /// Returns the reason as ACL LOG prints it, such as `command`.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Command => "command",

@@ -13,7 +13,7 @@ pub type CommandId = usize;
 /// commands.
 const IDS: usize = 1024;
 
-/// A set of commands.
+/// A set of commands, one bit for each id. Subcommands have ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commands([u64; IDS / 64]);
 
@@ -61,7 +61,7 @@ pub struct Selector {
     pub all_keys: bool,
     /// True if every channel is allowed.
     pub all_channels: bool,
-    /// The allowed commands.
+    /// The commands allowed with every first argument.
     pub commands: Commands,
     /// Commands that are allowed only with some first arguments.
     pub first_args: BTreeMap<CommandId, Vec<Bytes>>,

@@ -39,7 +39,7 @@ pub enum Kind {
     Pong,
     /// A PING of a node that joins.
     Meet,
-    /// A node has failed.
+    /// Announces that a node has failed.
     Fail,
     /// A message for the subscribers of a channel.
     Publish,

@@ -9,7 +9,7 @@ pub enum Elsewhere {
     CrossSlot,
     /// No node owns the slot.
     Unbound,
-    /// The cluster is down.
+    /// The cluster is down, and reads are refused as well.
     Down,
     /// The cluster is down, and only reads are allowed.
     DownForWrites,
@@ -23,7 +23,7 @@ pub enum Elsewhere {
 }
 
 impl Elsewhere {
-    /// The error reply.
+    /// Returns the error reply for a client, such as `MOVED 3999 10.0.0.2:6379`.
     pub fn text(&self) -> String {
         match self {
             Elsewhere::CrossSlot => "CROSSSLOT Keys in request don't hash to the same slot".into(),

@@ -26,7 +26,7 @@ use crate::{
 /// The clients that may use a command guarded by an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// No client.
+    /// No client may use it.
     No,
     /// Every client.
     Yes,
@@ -81,7 +81,7 @@ pub enum Eviction {
     AllKeysLru,
     /// The least frequently used of all keys.
     AllKeysLfu,
-    /// Any key.
+    /// A random key of all keys.
     AllKeysRandom,
     /// The least recently used key that has an expiry.
     VolatileLru,
@@ -112,7 +112,7 @@ impl Fsync {
     const ALL: [(Fsync, &'static str); 3] =
         [(Fsync::Always, "always"), (Fsync::EverySecond, "everysec"), (Fsync::No, "no")];
 
-    /// Returns the name on the wire.
+    /// Returns the value in `redis.conf`, such as `everysec`.
     pub fn name(self) -> &'static str {
         Fsync::ALL[self as usize].1
     }
@@ -135,7 +135,7 @@ impl Eviction {
         (Eviction::VolatileTtl, "volatile-ttl"),
     ];
 
-    /// Returns the name on the wire.
+    /// Returns the value in `redis.conf`, such as `allkeys-lru`.
     pub fn name(self) -> &'static str {
         Eviction::ALL[self as usize].1
     }

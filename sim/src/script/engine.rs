@@ -263,7 +263,7 @@ impl Engine {
         self.idle.take()
     }
 
-    /// Keeps a host for [`Engine::idle_host`].
+    /// Keeps a host for the next run, which gets it from [`Engine::idle_host`].
     pub fn keep_host(&self, host: Box<dyn Host>) {
         self.idle.replace(Some(host));
     }

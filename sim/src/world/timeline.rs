@@ -164,7 +164,7 @@ impl World {
         world
     }
 
-    /// Returns true time.
+    /// Returns the present true time, which begins at zero.
     pub fn now(&self) -> True {
         self.shared.now()
     }
@@ -179,7 +179,7 @@ impl World {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| lock(&h.machine.clock).clone())
     }
 
-    /// Returns the address of a host.
+    /// Returns the IP address of a host; `None` if no host has this name.
     pub fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| h.address)
     }

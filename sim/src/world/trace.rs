@@ -159,13 +159,13 @@ impl fmt::Display for Record {
 /// Selects the records to keep; the fingerprint covers all records in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceRetention {
-    /// Keep none.
+    /// Keep no records: only the fingerprint remains.
     Nothing,
     /// Keep this many of the last records.
     Last(usize),
     /// Keep all except packets.
     Events,
-    /// Keep all.
+    /// Keep all records, packets included.
     All,
 }
 

@@ -212,7 +212,7 @@ impl SemaphorePermits {
         self.permits
     }
 
-    /// Returns the number of these permits.
+    /// Returns the number of permits that the guard holds.
     pub fn count(&self) -> u32 {
         self.permits
     }

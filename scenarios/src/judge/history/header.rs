@@ -419,12 +419,12 @@ impl Header {
         if self.is_real() { Duration::from_millis(100) } else { Duration::ZERO }
     }
 
-    /// Returns the host with this name.
+    /// Finds a host by its name in the scenario.
     pub fn host(&self, name: &str) -> Option<Host> {
         self.hosts.iter().position(|host| &*host.name == name).and_then(|at| u16::try_from(at).ok()).map(Host)
     }
 
-    /// Returns the lock with this name.
+    /// Finds a lock by its name, its main key in Redis.
     pub fn lock(&self, name: &str) -> Option<Lock> {
         self.locks.iter().position(|lock| &*lock.name == name).and_then(|at| u16::try_from(at).ok()).map(Lock)
     }
