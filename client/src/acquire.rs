@@ -274,7 +274,7 @@ impl<G: Got> Acquisition<G> {
         give_back(session, &**kind, &self.owner, Confirm::No, lasts).await.is_ok()
     }
 
-    /// Notes that the request may have extended the owner's older levels, whatever its outcome.
+    /// Records that the request may have extended the owner's older levels, whatever its outcome.
     fn may_have_been_obeyed(&self) {
         let patience = self.env().boottime() - self.sent;
         self.owner.may_last(self.sent, patience, self.lease());

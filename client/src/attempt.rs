@@ -110,7 +110,7 @@ pub(crate) trait Attempt: Send + Sync + 'static {
     }
 }
 
-/// The arguments of a call that gives back one level of a hold.
+/// The arguments of a call that releases one level of a hold.
 pub(crate) struct Unlock<'a> {
     pub(crate) key: &'a str,
     pub(crate) owner: &'a str,
@@ -132,8 +132,8 @@ pub(crate) struct Unlock<'a> {
 /// A grant that lasts for a time and is then released.
 pub(crate) trait Lease: Send + Sync + 'static {
     /// Returns the script with which the watchdog extends the lease. `None` for kinds whose grants
-    /// never expire. Such a grant is lost for good if no release gives it back, so the server
-    /// remembers a request for as long as its client asks about the outcome.
+    /// never expire. Only a release ends such a grant, so the server remembers a request for as
+    /// long as its client asks about the outcome.
     fn renewal(&self) -> Option<&'static RenewalScript>;
 
     /// Returns the parts of the key that a grant covers.
@@ -141,8 +141,8 @@ pub(crate) trait Lease: Send + Sync + 'static {
         Parts::WHOLE
     }
 
-    /// Writes the call that gives one level back. It replies 1 or more if the lock is free now, 0
-    /// if a level remains, nil if the lock was not held. The latch is the last key before the spent
+    /// Writes the call that releases one level. It replies 1 or more if the lock is free now, 0 if
+    /// a level remains, nil if the lock was not held. The latch is the last key before the spent
     /// latches.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
 

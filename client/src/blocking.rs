@@ -28,8 +28,8 @@ use crate::error::{Error, Result};
 /// which creates the locks and other objects.
 ///
 /// Make each of their asynchronous calls with [`Client::wait`]. Guards are the same as well; the
-/// thread releases a guard that is dropped. Dropping the client gives back everything that it still
-/// holds, and waits for that.
+/// thread releases a guard that is dropped. Dropping the client releases everything that it still
+/// holds, and waits for the end of the releases.
 pub struct Client {
     client: crate::Client,
     runtime: Handle,
@@ -94,10 +94,11 @@ impl Client {
         self.runtime.block_on(call.into_future())
     }
 
-    /// As [`Client::close`](crate::Client::close). Dropping the client does the same.
+    /// Closes the client, as [`Client::close`](crate::Client::close). Dropping the client does the
+    /// same.
     ///
     /// # Errors
-    /// [`Unfinished`] when something could not be given back, or not in time.
+    /// [`Unfinished`] when something could not be released, or not in time.
     ///
     /// # Panics
     /// Panics on a thread that runs asynchronous tasks, which it would stall.

@@ -248,7 +248,8 @@ impl Builder {
         self
     }
 
-    /// Prefixes each name with `prefix`.
+    /// Puts `prefix` before each lock name, as in `app:` + `stock`. Replaces
+    /// [`Builder::name_mapper`].
     pub fn name_prefix(self, prefix: impl Into<String>) -> Self {
         let prefix = prefix.into();
         self.name_mapper(move |name| format!("{prefix}{name}"))

@@ -1,4 +1,4 @@
-//! Closes a client: everything is given back.
+//! Closes a client: releases all its holds and ends its waiting calls.
 
 use std::pin::pin;
 
@@ -21,7 +21,7 @@ pub struct Unfinished {
 }
 
 impl Client {
-    /// Gives back everything that this client holds, ends its waiting calls, and waits until none
+    /// Releases everything that this client holds, ends its waiting calls, and waits until none
     /// of its work is under way, for at most
     /// [`Builder::close_timeout`](crate::Builder::close_timeout). Await it before the runtime ends:
     /// a guard that is dropped at the end of `main` has no runtime left to release its lock, which
@@ -48,7 +48,7 @@ impl Client {
     /// ```
     ///
     /// # Errors
-    /// [`Unfinished`] when something could not be given back, or not in time.
+    /// [`Unfinished`] when something could not be released, or not in time.
     pub async fn close(&self) -> Result<(), Unfinished> {
         let session = &self.session;
         let (env, ctx) = (session.env(), &session.ctx);

@@ -194,7 +194,7 @@ impl Departures {
         }
     }
 
-    /// Notes that the script has ended; the waiters in `again` are still in the queue.
+    /// Records that the script has ended; the waiters in `again` are still in the queue.
     fn settle(&self, lock: &Key, again: Vec<(String, Place)>) {
         {
             let mut state = locked(&self.state);

@@ -54,7 +54,7 @@ moment!(Monotonic);
 moment!(Boottime);
 moment!(Wall);
 
-/// A bidirectional byte stream.
+/// A bidirectional stream of bytes, such as a TCP connection.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
 
@@ -70,7 +70,7 @@ pub trait Env: Send + Sync + 'static {
     fn now(&self) -> Monotonic;
     /// Returns the time of the clock that continues during suspend, for leases.
     fn boottime(&self) -> Boottime;
-    /// Returns the time of the wall clock.
+    /// Returns the reading of the wall clock, for deadlines in Redis and for TLS certificates.
     fn wall(&self) -> Wall;
     /// Completes when [`Env::now`] has reached `deadline`.
     fn sleep_until(&self, deadline: Monotonic) -> BoxFuture<'static, ()>;

@@ -40,7 +40,7 @@ impl std::error::Error for Error {
     }
 }
 
-/// The kind of an [`Error`].
+/// The reason for an [`Error`], for matching. New kinds may be added in any release.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -90,7 +90,7 @@ pub enum ErrorKind {
         /// The name of the master that they were asked for.
         master: String,
     },
-    /// The server replied with an error.
+    /// The server replied with an error, such as `OOM` or `READONLY`.
     #[error("the server refused: {code} {message}")]
     Server {
         /// The first word of the error reply, such as `WRONGTYPE`.
@@ -136,9 +136,9 @@ pub enum ErrorKind {
     /// The owner does not, or no longer, hold the lock.
     #[error("{lock} is not held by {owner}")]
     NotHeld {
-        /// The lock's key.
+        /// The lock's key in Redis.
         lock: String,
-        /// The owner field.
+        /// The owner field in Redis: `<client id>:<owner id>`, or the random value of a Redlock.
         owner: String,
     },
     /// An operation on all locks of a [`MultiLock`](crate::MultiLock) failed for some of them. It
@@ -192,7 +192,8 @@ pub enum ErrorKind {
 }
 
 impl Error {
-    /// Returns the kind, for matching.
+    /// Returns the reason for the error, for matching. [`Error::is_definite`] says if the lock may
+    /// have changed.
     pub fn kind(&self) -> &ErrorKind {
         &self.kind
     }
@@ -201,7 +202,7 @@ impl Error {
     /// effect.
     ///
     /// An acquisition that fails indefinitely never leaves a lock that is renewed: the client finds
-    /// out in the background if it was granted, and gives it back.
+    /// out in the background if it was granted, and releases it.
     pub fn is_definite(&self) -> bool {
         self.definite
     }

@@ -47,7 +47,7 @@ pub struct Guard<G = ()> {
 /// The guard of a lock without fencing tokens.
 pub type LockGuard = Guard<()>;
 
-/// The guard of a fenced lock.
+/// The guard of a fenced lock, with the token of its grant.
 pub type FencedGuard = Guard<Token>;
 
 /// A fencing token: it grows with each grant of a fenced lock, so that a resource can refuse
@@ -184,7 +184,8 @@ impl<G> Guard<G> {
         &self.hold.key
     }
 
-    /// Returns the owner field in Redis.
+    /// Returns the owner field in Redis: `<client id>:<owner id>`, or the random value of a
+    /// Redlock.
     pub fn owner(&self) -> &str {
         &self.hold.owner
     }

@@ -80,10 +80,10 @@ impl Held {
     }
 }
 
-/// Gives back one level of the owner `of`. Returns false if the server has none. The caller holds
-/// the owner's `serial`, and has already stopped counting the level. Retries until the server has
-/// nothing left to give back: until `lasts`, or, for kinds whose grants never expire, for a time in
-/// which the server still remembers the request.
+/// Releases one level of the owner `of`. Returns false if the server has none. The caller holds the
+/// owner's `serial`, and has already stopped counting the level. Retries until the server has no
+/// level left: until `lasts`, or, for kinds whose grants never expire, for a time in which the
+/// server still remembers the request.
 ///
 /// To undo a grant that does not count, pass [`Confirm::No`]: the missing confirmation by replicas
 /// may be the reason for the undo.
@@ -175,7 +175,7 @@ async fn give_back_without_latch(
         let once = Persistence { memory: Duration::ZERO, ..*persistence };
         router.run_remembered(call, confirm, &once).await?
     };
-    // If nothing is held after a lost reply, the earlier request has given it back.
+    // If nothing is held after a lost reply, the earlier request has released it.
     let reply = if done.was_lost && done.reply == Value::Nil { Value::Int(1) } else { done.reply };
     Ok(Remembered { reply, is_final: false, ..done })
 }

@@ -33,15 +33,15 @@
 //!   on the server, looks at the owner's level count, and continues from there. Where the user may
 //!   not do that (`+client|kill`, `+client|info`), an acquisition or forced release whose reply was
 //!   lost returns an error, and a release relies on the server to remember the request.
-//! * Giving back one level does not change the lease of the others; Redisson sets a new lease.
+//! * Releasing one level does not change the lease of the others; Redisson sets a new lease.
 //! * A call returns an error if no server answers within [`Builder::call_timeout`]; `None` always
 //!   means another owner.
-//! * A caller that gives up leaves nothing behind: a late grant is given back, and its place in a
-//!   queue is given up.
+//! * A caller that gives up leaves nothing behind: the client releases a late grant, and leaves the
+//!   queue.
 //! * The holder is notified when its lease has run out by its own clock.
 //! * The fair lock: the wait is in milliseconds, independent of the lease. A waiter that gives up
-//!   gives back the wait with which it asked. A place without a deadline counts as dead. Releasing
-//!   a free lock is an error.
+//!   shortens the deadlines behind it by its own wait. A place without a deadline counts as
+//!   dead. Releasing a free lock is an error.
 //! * The fair lock, queue: a head that asks gets its full wait again, so no live waiter loses its
 //!   place to the clock. The waiters behind it, Redisson's included, get the lock later by the same
 //!   time. Redisson's waiters do not renew their deadlines: as the head, such a waiter loses its
@@ -50,11 +50,11 @@
 //!   gets its lock instead of an error.
 //! * A waiter of a [spin lock](Client::spin_lock) ends at its limit, not after one more delay.
 //! * The [read-write lock](Client::rw_lock): a nested write hold keeps the longer lease, where
-//!   Redisson adds the two. Giving back a read hold never shortens the writer's lease, and ends the
+//!   Redisson adds the two. Releasing a read hold never shortens the writer's lease, and ends the
 //!   renewal of no write hold. Each level of a read hold keeps its own lease, in whatever order the
-//!   levels are given back. A downgrade and a shortened lease wake waiters. A plain lock of the
+//!   levels are released. A downgrade and a shortened lease wake waiters. A plain lock of the
 //!   same name excludes readers and writers. Releasing a free lock publishes nothing.
-//! * A [`MultiLock`] gives back what it was granted before it waits for the rest, notices the loss
+//! * A [`MultiLock`] releases its granted members before it waits for the rest, notices the loss
 //!   of a member, and releases all members even if one release fails.
 //! * A [faster multi-lock](Client::faster_multi_lock): the server's clock decides how long a value
 //!   is held, where each Redisson client uses its own. If a value is lost all the same, its guard
@@ -224,7 +224,7 @@
 //! # Background work
 //!
 //! An acquisition whose caller is gone sends no new requests. Requests that were sent are followed
-//! up until their outcome is known, and a grant is given back. At most 1,024 acquisitions of a
+//! up until their outcome is known, and a late grant is released. At most 1,024 acquisitions of a
 //! client are on the wire at a time, including its queries of latches and requests to rate
 //! limiters; others wait for their turn. Places in queues are given up 200 per script, for 16 locks
 //! in parallel, with retries until that succeeds. A client remembers 50,000 such places; further

@@ -409,7 +409,7 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 /// The clients through which a lock is requested.
 pub struct Sessions<'a>(pub(crate) &'a [Arc<Session>]);
 
-/// The options of an acquisition.
+/// The owner, the lease and the time limit of an acquisition.
 #[derive(Debug, Clone, Copy)]
 pub struct AcquireOptions {
     pub(crate) owner: Option<OwnerId>,
@@ -462,7 +462,8 @@ pub struct TryAcquire<G = ()>(PendingAcquire<Guard<G>>);
 #[derive(Debug)]
 #[must_use = "the lock may have been lost while the work was done"]
 pub struct Done<T> {
-    /// The value that the work returned.
+    /// The value that the work returned. If `released` is an error, the work may have run without
+    /// the lock.
     pub value: T,
     /// The outcome of the release, as for [`Guard::release`]. With
     /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost before the work ended.

@@ -23,7 +23,8 @@ impl OwnerId {
         Self(id)
     }
 
-    /// Returns the number.
+    /// Returns the number given to [`OwnerId::new`]; it is negative for an owner that the client
+    /// made.
     pub fn get(self) -> i64 {
         self.0
     }

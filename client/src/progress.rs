@@ -33,12 +33,12 @@ impl Progress {
         state.sent = false;
     }
 
-    /// Notes that a request is under way.
+    /// Records that a request is under way.
     pub(crate) fn sent(&self) {
         locked(&self.0).sent = true;
     }
 
-    /// Notes that an attempt failed.
+    /// Records that an attempt failed.
     pub(crate) fn failed(&self, error: &Error) {
         let mut state = locked(&self.0);
         state.sent = !error.is_definite();

@@ -1,7 +1,8 @@
-//! The wait loop of every acquisition: attempt, wait, attempt again. It knows no kind of lock.
+//! The wait loop of every acquisition: attempt, wait, attempt again. The same for all kinds of
+//! locks.
 //!
 //! The work runs in its own task. If the caller drops its future in the middle of a request, the
-//! task still reads the reply and gives back what was granted.
+//! task still reads the reply, and releases a late grant.
 
 use std::pin::pin;
 use std::sync::Arc;

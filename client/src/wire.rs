@@ -179,7 +179,7 @@ pub fn drift_margin_of(lease: Duration, ppm: u32) -> Duration {
 pub struct Slot(pub u16);
 
 impl Slot {
-    /// The number of slots.
+    /// The number of slots, fixed by Redis Cluster: slots are numbered from 0 to 16,383.
     pub const COUNT: u16 = 16_384;
 
     /// Returns the slot of a key. It is computed from the hash tag, if the key has one: the text

@@ -40,7 +40,7 @@ impl Blob {
     /// No bytes.
     pub const EMPTY: Blob = Blob(Held::Short { len: 0, bytes: [0; SHORT_LEN_MAX] });
 
-    /// Copies the bytes.
+    /// Makes a blob from a copy of the bytes.
     pub fn copy(bytes: &[u8]) -> Blob {
         Blob::short(bytes).unwrap_or_else(|| Blob(Held::Long(Bytes::copy_from_slice(bytes))))
     }
@@ -76,7 +76,7 @@ impl Blob {
         }
     }
 
-    /// Returns the bytes as [`Bytes`].
+    /// Returns the bytes as [`Bytes`]; long ones are shared, short ones are copied.
     pub fn to_bytes(&self) -> Bytes {
         self.apart().into_bytes()
     }

@@ -15,15 +15,15 @@ use crate::{config::Notify, keyspace::Db, resp::Reply};
 pub enum Class {
     /// `g`: commands that work on any type.
     Generic,
-    /// `$`
+    /// `$`: commands on strings, such as SET.
     String,
-    /// `l`
+    /// `l`: commands on lists, such as LPUSH.
     List,
-    /// `s`
+    /// `s`: commands on sets, such as SADD.
     Set,
-    /// `h`
+    /// `h`: commands on hashes, such as HSET.
     Hash,
-    /// `z`
+    /// `z`: commands on sorted sets, such as ZADD.
     SortedSet,
     /// `t`: entries were removed.
     Stream,
@@ -95,7 +95,7 @@ pub enum Signal {
 pub struct Touch {
     /// The database number.
     pub db: usize,
-    /// The key.
+    /// The key that changed, as clients name it.
     pub key: Bytes,
     /// The class of the event.
     pub class: Class,
@@ -139,9 +139,9 @@ pub enum Changer {
 /// A message for the subscribers of a channel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Publication {
-    /// The channel.
+    /// The channel, without any pattern.
     pub channel: Bytes,
-    /// The message.
+    /// The payload, which is delivered unchanged.
     pub message: Bytes,
     /// True for SPUBLISH, which reaches only shard subscribers of the channel.
     pub sharded: bool,
@@ -199,7 +199,7 @@ impl Tracking {
 /// the same transaction follow the subscriptions from before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resubscription {
-    /// The kind of subscription.
+    /// The kind: channel, pattern or shard channel.
     pub kind: Subscription,
     /// The channel or the pattern.
     pub name: Bytes,
@@ -226,7 +226,7 @@ pub enum PropagateTo {
     /// Replicas and the append-only file.
     #[default]
     All,
-    /// Only replicas.
+    /// Only replicas: the command is missing after a restart from the append-only file.
     Replicas,
     /// Only the append-only file.
     Aof,

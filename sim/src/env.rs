@@ -172,7 +172,7 @@ pub enum Observation {
     /// A command was executed (not merely queued) for a connection. The inner calls of scripts are
     /// not listed. It precedes the changes of the command.
     Command {
-        /// The sender.
+        /// The connection that sent it.
         conn: ConnId,
         /// Name and arguments.
         args: Vec<bytes::Bytes>,
@@ -181,7 +181,7 @@ pub enum Observation {
     Key {
         /// The database number.
         db: usize,
-        /// The key.
+        /// The key that changed.
         key: bytes::Bytes,
         /// The event's name in keyspace notifications (`hset`, `del`, `expired`, `evicted`).
         event: &'static str,
@@ -190,9 +190,9 @@ pub enum Observation {
     },
     /// A message was published.
     Published {
-        /// The channel.
+        /// The channel of PUBLISH or SPUBLISH.
         channel: bytes::Bytes,
-        /// The message.
+        /// The payload.
         message: bytes::Bytes,
         /// The number of clients of this node that were sent it.
         receivers: usize,
@@ -204,7 +204,7 @@ pub enum Observation {
     },
     /// A node's view of its cluster changed ([`News`](crate::cluster::News)).
     Cluster {
-        /// The event's name.
+        /// The name of the change, such as `fail` or `elected`.
         event: &'static str,
         /// The node, slots or epoch concerned.
         about: String,

@@ -44,7 +44,7 @@ pub enum Event {
     /// A peer connected; `peer` and `local` are addresses as CLIENT LIST shows them
     /// (`127.0.0.1:51000`).
     Connected {
-        /// The new connection.
+        /// The number that the driver chose for it.
         conn: ConnId,
         /// The address it comes from.
         peer: String,
@@ -60,7 +60,7 @@ pub enum Event {
     },
     /// Bytes arrived.
     Bytes {
-        /// The connection.
+        /// The connection that the bytes came over.
         conn: ConnId,
         /// Any piece of the stream, however it is split.
         bytes: Bytes,
@@ -75,7 +75,7 @@ pub enum Event {
     /// bytes remain, and when no bytes remain any more: unread bytes count as memory, and against
     /// `client-output-buffer-limit`.
     Unsent {
-        /// The connection.
+        /// The connection with the unsent bytes.
         conn: ConnId,
         /// The number of bytes that the driver still holds.
         bytes: usize,
@@ -96,10 +96,10 @@ pub enum Event {
 /// The reason why a disk accepts no writes, in the words of the operating system.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, thiserror::Error)]
 pub enum DiskFault {
-    /// The disk is full.
+    /// ENOSPC: the disk is full.
     #[error("No space left on device")]
     Full,
-    /// The disk fails.
+    /// EIO: the disk fails every write.
     #[error("Input/output error")]
     Failing,
 }
@@ -109,12 +109,12 @@ pub enum DiskFault {
 pub enum Signal {
     /// SIGINT, which a terminal sends.
     Interrupt,
-    /// SIGTERM.
+    /// SIGTERM, which service managers and `kill` send.
     Terminate,
 }
 
 impl Signal {
-    /// Returns the signal's name.
+    /// Returns the name in capitals, `SIGINT` or `SIGTERM`.
     pub fn name(self) -> &'static str {
         match self {
             Signal::Interrupt => "SIGINT",
@@ -128,7 +128,7 @@ impl Signal {
 pub enum Action {
     /// Write these bytes.
     Send {
-        /// The connection.
+        /// The connection to write to.
         conn: ConnId,
         /// The bytes, to be written in this order.
         bytes: Bytes,
@@ -168,7 +168,7 @@ pub enum Action {
     /// Call again with [`Event::Alarm`] at this time of the host's monotonic clock. Replaces the
     /// previous alarm.
     Alarm {
-        /// The time.
+        /// The time at which it rings.
         at: Monotonic,
     },
     /// Read nothing from connections until this time of the host's monotonic clock, for which an

@@ -22,7 +22,7 @@ impl Level {
         (Level::Warning, "warning", '#'),
     ];
 
-    /// Returns the name in the configuration.
+    /// Returns the value of `loglevel`, such as `notice`.
     pub fn name(self) -> &'static str {
         Level::ALL[self as usize].1
     }
@@ -41,10 +41,10 @@ impl Level {
     }
 }
 
-/// One line of the log.
+/// One line of the log, without the time and the process id that are printed before it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line {
-    /// The importance.
+    /// The level; `loglevel` decides if the line is logged.
     pub level: Level,
     /// The text, without a line break.
     pub text: String,

@@ -50,8 +50,8 @@ pub(super) struct Boundary {
     /// Search only this variant
     #[arg(long, value_name = "NAME")]
     variant: Option<String>,
-    /// Number of equal parts of the range before bisection; a verdict that changes and changes back
-    /// within one part is not found
+    /// Number of equal parts of the range, each tested before bisection; two changes of the verdict
+    /// within one part are not found
     #[arg(long, value_name = "N", default_value_t = PARTS, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     parts: u32,
     #[command(flatten)]

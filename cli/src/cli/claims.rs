@@ -60,7 +60,7 @@ pub(super) struct Claims {
     /// Print the results as JSON, one line per claim with its runs, measures and boundaries
     #[arg(long, conflicts_with_all = ["real", "verbose"])]
     json: bool,
-    /// Print one run of each variant in full: the owners of the lock, until when they had it, and
+    /// Print one run of each variant in full: each owner of the lock with the end of its hold, and
     /// the chain of events of each violation
     #[arg(long, short)]
     verbose: bool,

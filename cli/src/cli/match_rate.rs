@@ -33,8 +33,8 @@ use lockstorm::{
 /// to heal, so the number of processors does not matter.
 pub(super) const AT_ONCE: usize = 16;
 
-/// The most plays of a run. A busy machine misses the times of the real clock, so that less happens
-/// than the scenario intends.
+/// The most attempts at a run. A busy machine misses the times of the real clock, so that less
+/// happens than the scenario intends.
 const PLAYS: usize = 3;
 
 /// The result of one run.
@@ -45,16 +45,18 @@ struct Row {
     came: Came,
     /// The calls that failed.
     failed: Vec<FailedCalls>,
-    /// The results of earlier plays of the run.
+    /// The results of earlier attempts at the run.
     before: Vec<Came>,
 }
 
 enum Came {
-    /// As with simulated servers, which is what the file expects.
+    /// As with simulated servers, as the file expects.
     Alike,
-    /// Differently, as the file says of real servers. `by_chance` is set if the file allows both.
+    /// Different from simulated servers, as the file says of real ones. `by_chance` is set if the
+    /// file allows both.
     Explained { because: String, by_chance: bool },
-    /// Differently, with the difference: the file gives no reason, or one for another result.
+    /// Different from simulated servers, with the difference. The file gives no reason, or a reason
+    /// for another result.
     Otherwise(String),
     /// Undecided, with the reason.
     Undecided(String),
@@ -191,7 +193,7 @@ fn cell(rows: &[&Row]) -> String {
     format!("{alike} of {}{}", rows.len(), others.collect::<String>())
 }
 
-/// Plays one run. Returns its result, the failed calls, and its length in seconds.
+/// Executes one run. Returns its result, the failed calls, and its length in seconds.
 fn play(trial: &Runner<'_>, case: Case) -> (Came, Vec<FailedCalls>, f64) {
     let outcome = trial.outcome(case, TraceRetention::Nothing);
     let judged = judge(trial.variant(case), case, &outcome);
@@ -237,8 +239,8 @@ fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Findin
     }
 }
 
-/// Prints a line about one claim, and one about each play of its runs that did not come out as
-/// simulated.
+/// Prints a line about one claim, a line about each run that differs from the simulated one, and a
+/// line about each earlier attempt at a run.
 fn print(trial: &Runner<'_>, of_claim: &[Row]) {
     let source = &trial.sources()[of_claim[0].case.source];
     let Some(claim) = source.claim() else { return };
@@ -283,7 +285,7 @@ impl Came {
         }
     }
 
-    /// Returns true if the reason may be that the machine was late.
+    /// Returns true if a late machine may be the reason.
     fn may_be_late(&self) -> bool {
         matches!(self, Came::Undecided(_) | Came::Otherwise(_) | Came::Explained { by_chance: true, .. })
     }

@@ -28,8 +28,8 @@ pub(super) struct Picture {
     /// Checker to draw [default: `plot` in the file, or else the first violated one]
     #[arg(long, value_name = "CHECKER", requires = "plot")]
     plot_checker: Option<String>,
-    /// Draw the survival of holds: the share that the servers still have, by the time since the
-    /// owner began to believe in its hold
+    /// Draw the survival of holds: the share of holds that still exist on the servers, at each time
+    /// after the owner began to believe in its hold
     #[arg(long, value_name = "FILE.svg", conflicts_with = "real", value_parser = svg)]
     plot_holds: Option<PathBuf>,
 }

@@ -12,7 +12,7 @@ use super::{
 };
 use lockstorm::{file::plan::Plan, run::runner::judge};
 
-/// Run one case again and print all about it
+/// Run one case again and print everything about it
 #[derive(Debug, Args)]
 #[command(
     mut_arg("report", |report| report.help("Write an HTML page about the run")),

@@ -40,15 +40,15 @@ use lockstorm::{
 /// Outputs besides the text on the terminal.
 #[derive(Debug, Clone, Args)]
 pub(super) struct Output {
-    /// Write an HTML page about one run: the first that is not as expected, or else undecided, or
-    /// else violated, or else the first of all
+    /// Write an HTML page about one run: the first unexpected one; if there is none, the first
+    /// undecided one, then the first violated one, then the first run
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
     /// Write the history of the run that --report chooses, for `lockstorm check`
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
-    /// Print the results as JSON, one line per run; for a sweep or an expected share, then one line
-    /// per sweep point and checker
+    /// Print the results as JSON, one line per run; a sweep or an expected share adds one line per
+    /// sweep point and checker
     #[arg(long)]
     json: bool,
     /// Print the causes of each printed violation, as `lockstorm why` does; in virtual time only
@@ -64,7 +64,7 @@ const HOLDS_MIN: usize = 5;
 pub(super) struct Print {
     /// Print all.
     pub(super) verbose: bool,
-    /// Print the one that matters most.
+    /// Print the run that matters most.
     pub(super) chosen: bool,
 }
 

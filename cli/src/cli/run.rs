@@ -43,9 +43,9 @@ pub(super) struct Run {
     #[arg(long, value_parser = virtual_engines(), default_value = Engine::Event.name())]
     #[arg(hide = ONE_ENGINE, hide_short_help = true)]
     engine: Engine,
-    /// Run the nodes as private server processes, in real time: a crash is SIGKILL, a pause
-    /// SIGSTOP, a proxy between the hosts cuts, delays and drops, and nodes keep the machine's
-    /// clock
+    /// Run the nodes as private server processes, in real time; a crash is SIGKILL, a pause
+    /// is SIGSTOP, and a proxy between the hosts cuts, delays and drops; nodes have the clock of
+    /// the machine
     #[arg(long, conflicts_with_all = ["engine", "until_violation"])]
     real: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub(super) struct Run {
     #[arg(long)]
     until_violation: bool,
     /// Skip the remaining seeds of a variant or sweep point once its runs decide the shares in
-    /// [expect]; tested after 64, 128, 256, .. seeds
+    /// [expect]; decided after 64, 128, 256, .. seeds
     #[arg(long, conflicts_with_all = ["real", "until_violation"])]
     stop_early: bool,
     /// Print every run, including those that are as expected, with its failed calls and the whole

@@ -37,16 +37,16 @@ use lockstorm::{
     },
 };
 
-/// The most plays of a run whose result may come from a late machine.
+/// The most attempts at a run whose result a late machine may have caused.
 const PLAYS: usize = 3;
 
 /// Put many lock libraries on trial for the same claims, and write a table of the results
 ///
 /// LIST is a TOML file with a table `[peer.NAME]` for each library. Its `command` starts a peer, as
 /// for `lockstorm trial`. An optional `setup` is a shell command that runs before the first trial;
-/// it should be quick if there is nothing to do. An optional `note` is printed with the results. An
-/// optional `control` marks a lock that is broken on purpose, and lists the claims that must come
-/// out violated.
+/// it should do nothing if the library is already set up. An optional `note` is printed with the
+/// results. An optional `control` marks a lock that is broken on purpose, and lists the claims that
+/// must come out violated.
 #[derive(Debug, Args)]
 #[command(mut_arg("jobs", |jobs| jobs.help(format!("Number of runs at a time [default: {AT_ONCE}]"))))]
 pub(super) struct Scoreboard {
@@ -212,7 +212,7 @@ fn try_on(sources: &[Source], peer: &Peer, servers: &Servers, jobs: usize) -> Re
     Ok(cells)
 }
 
-/// Plays one run, and repeats it while its result may come from a late machine.
+/// Executes one run, and repeats it while a late machine may have caused its result.
 fn cell(trial: &Runner<'_>, case: Case) -> Cell {
     let problems = real::impossible(&trial.plan(case));
     if !problems.is_empty() {

@@ -22,7 +22,7 @@ use lockstorm::{
     run::runner::{Judged, Runner},
 };
 
-/// Find which values drawn from the seed separate violated runs from held ones
+/// Find the values drawn from the seed that distinguish runs with a violation from runs without
 #[derive(Debug, Args)]
 pub(super) struct Sensitivity {
     /// Scenario files or folders, on disk or among the stock scenarios (`lockstorm list

@@ -12,7 +12,8 @@ use super::{
 };
 use crate::study::shrink::Shrink as Shrinking;
 
-/// Reduce a violated case to what its violation needs, and print the result as a scenario
+/// Remove from a violated case all that its violation does not need, and print the rest as a
+/// scenario
 #[derive(Debug, Args)]
 pub(super) struct Shrink {
     /// Case to shrink, as printed with a failing verdict: FILE#VARIANT@SEED

@@ -43,9 +43,9 @@ Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a 
 
 /// Put a lock library of any language on trial, with real servers in real time
 ///
-/// A process with the library, a peer, takes the place of each client of the scenarios. The nodes
-/// are private server processes. A crash of a client is SIGKILL of its peer, and a pause is
-/// SIGSTOP. A proxy between peer and nodes cuts, delays and drops.
+/// A peer is a process that uses the library. A peer takes the place of each client of the
+/// scenarios. The nodes are private server processes. A crash of a client is SIGKILL of its
+/// peer, and a pause is SIGSTOP. A proxy between peer and nodes cuts, delays and drops.
 #[derive(Debug, Args)]
 // Hide `--why`: it needs to repeat runs, which is not possible in real time.
 #[command(

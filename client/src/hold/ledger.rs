@@ -37,7 +37,7 @@ impl Ledger {
         self.entry(&mut locked(&self.0), key, owner.to_owned())
     }
 
-    /// As [`Ledger::owner`], for a new owner that no other request shares.
+    /// Returns the state of a new owner that no other request shares.
     pub(crate) fn anonymous(self: &Arc<Self>, key: &Key) -> Arc<OwnerState> {
         let mut book = locked(&self.0);
         book.anonymous += 1;
@@ -71,7 +71,7 @@ impl Ledger {
         book.granted - 1
     }
 
-    /// Begins to release every hold that was not given back. Returns their number.
+    /// Begins to release every hold of this client. Returns their number.
     pub(crate) fn give_all_back(&self, env: &dyn Env) -> usize {
         let owners: Vec<_> = locked(&self.0).owners.values().filter_map(Weak::upgrade).collect();
         let holds: Vec<_> = owners.iter().flat_map(|owner| owner.holds()).collect();
@@ -141,7 +141,7 @@ pub(crate) struct OwnerState {
     pub(crate) serial: tokio::sync::Mutex<()>,
     /// The failures of the release that is under way.
     pub(crate) trouble: Trouble,
-    /// The levels that were not given back, by number.
+    /// The levels that are not released, by number.
     holds: Mutex<BTreeMap<u64, Weak<Hold>>>,
     lasts: Mutex<Lasts>,
 }
@@ -167,15 +167,15 @@ impl OwnerState {
         locked(&self.holds).insert(hold.number, Arc::downgrade(hold));
     }
 
-    /// Stops counting the hold: it was given back.
+    /// Stops counting the hold, which is released.
     pub(crate) fn remove(&self, number: u64) {
         locked(&self.holds).remove(&number);
     }
 
-    /// Returns the levels that were not given back, in the order of their grants.
+    /// Returns the levels that are not released, in the order of their grants.
     pub(crate) fn holds(&self) -> Vec<Arc<Hold>> {
-        // Collected while locked, dropped after: dropping the last reference to a hold takes this
-        // mutex.
+        // Upgrade under the mutex, and let the caller drop the references: dropping the last
+        // reference to a hold takes this mutex.
         locked(&self.holds).values().filter_map(Weak::upgrade).collect()
     }
 
@@ -186,10 +186,10 @@ impl OwnerState {
         holds
     }
 
-    /// Notes that a request sent at `sent` sets the owner's lease to `lease`. If it is executed at
-    /// all, then within `patience`.
+    /// Records that a request sent at `sent` sets the owner's lease to `lease`. The request is
+    /// executed within `patience`, or never.
     ///
-    /// The same is noted for owners of the key whose field begins with this owner's field and a
+    /// Records the same for owners of the key whose field begins with this owner's field and a
     /// colon: a renewed read hold also keeps the write hold of the same owner alive.
     pub(crate) fn may_last(&self, sent: Boottime, patience: Duration, lease: Duration) {
         // Dropped outside the mutex, because dropping the last reference to an owner takes it.

@@ -48,7 +48,7 @@ impl ClientContext {
 
 /// Extends and releases holds; implemented by the kind of lock.
 pub(crate) trait Keeper: Any + Send + Sync {
-    /// Gives one level back, and emits the outcome.
+    /// Releases one level, and emits the outcome.
     fn release(self: Arc<Self>, hold: Arc<Hold>) -> BoxFuture<'static, Result<()>>;
 
     /// Returns the error of a release that is still under way after `time`: the error of its last
@@ -161,7 +161,7 @@ impl Hold {
     }
 
     /// Returns true if the watchdog has to renew the hold: it was granted without a lease of its
-    /// own, and is neither lost nor given back.
+    /// own, and is neither lost nor released.
     pub(crate) fn is_renewed(&self) -> bool {
         let state = locked(&self.state);
         self.renewed && state.lost.is_none() && !state.released
@@ -184,7 +184,7 @@ impl Hold {
         state.deadline - self.ctx.env.boottime()
     }
 
-    /// Returns true if the server must still have the key, even if this level was given back: the
+    /// Returns true if the server must still have the key, even if this level was released: the
     /// hold is not lost and its lease has not ended.
     pub(crate) fn keeps_the_key(&self) -> bool {
         let state = locked(&self.state);
@@ -242,8 +242,8 @@ impl Hold {
         self.changed.notify_waiters();
     }
 
-    /// Ends the belief because the application gives the lock back. Returns false if that has
-    /// happened before.
+    /// Ends the belief because the application releases the lock. Returns false if the belief had
+    /// ended in this way before.
     pub(crate) fn releasing(&self) -> bool {
         // If the lease ran out unnoticed, record a loss before the release.
         self.is_valid();

@@ -291,7 +291,7 @@ fn a_level_is_counted_for_as_long_as_a_longer_one_keeps_the_key() {
     let later = setting.grant();
     assert_eq!(setting.levels(), (3, 3));
     assert!(!setting.owner.superseded(&inner), "it is counted beside the later one");
-    // The later hold keeps the key when the outer one is given back.
+    // The later hold keeps the key after the release of the outer one.
     assert!(outer.releasing());
     setting.owner.remove(outer.number);
     assert_eq!(setting.levels(), (2, 2));

@@ -27,7 +27,7 @@ pub trait Observer: Send + Sync + 'static {
     fn observe(&self, event: &Event<'_>);
 }
 
-/// One event of one lock and owner.
+/// One event of one lock and owner, borrowed for the length of the call.
 #[derive(Debug, Clone, Copy)]
 pub struct Event<'a> {
     /// The lock's key in Redis.
@@ -36,11 +36,11 @@ pub struct Event<'a> {
     pub owner: &'a str,
     /// The time of the event by this client's clock.
     pub at: Boottime,
-    /// The kind of event, with its details.
+    /// The event's own data, such as its hold and its deadline.
     pub kind: EventKind<'a>,
 }
 
-/// The kind of an [`Event`].
+/// The data of an [`Event`]. New kinds may be added in any release.
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
@@ -61,14 +61,14 @@ pub enum EventKind<'a> {
     /// An acquisition, with all its attempts and waits, has ended. A Redlock does not emit this
     /// event, because each of its attempts has an owner of its own.
     Finished {
-        /// The outcome of the acquisition.
+        /// Granted, taken by another owner until the caller's time was over, or failed.
         outcome: Outcome<'a>,
         /// The time since the caller asked for the lock.
         waited: Duration,
     },
     /// The lease was extended.
     Renewed {
-        /// The hold that was renewed.
+        /// The hold that was renewed, as in its [`EventKind::Acquired`].
         hold: u64,
         /// The new end of the client's belief.
         deadline: Boottime,
@@ -77,26 +77,26 @@ pub enum EventKind<'a> {
     RenewFailed {
         /// The hold that was not renewed.
         hold: u64,
-        /// The error of the renewal.
+        /// The error of this attempt; a later attempt may succeed.
         error: &'a Error,
     },
     /// The client knows that it no longer holds the lock.
     Lost {
-        /// The hold that is lost.
+        /// The hold that is lost, as in its [`EventKind::Acquired`].
         hold: u64,
-        /// The reason for the conclusion.
+        /// The end of the lease, or the servers' answers.
         why: LossCause,
     },
-    /// The hold is being given back: the client no longer believes that it holds the lock.
+    /// The release of the hold begins: the client no longer believes that it holds the lock.
     Releasing {
-        /// The hold that is being given back.
+        /// The hold whose release begins.
         hold: u64,
     },
-    /// The hold was given back, or the attempt to do so failed.
+    /// The hold was released, or its release failed.
     Released {
-        /// The hold that was given back.
+        /// The hold whose release ended.
         hold: u64,
-        /// The error if it failed.
+        /// The error of the release; `None` if it succeeded.
         error: Option<&'a Error>,
     },
     /// Another owner has the lock. The waiter sleeps for at most this time.
@@ -104,14 +104,14 @@ pub enum EventKind<'a> {
         /// The longest sleep; `None` if only a message ends it.
         at_most: Option<Duration>,
     },
-    /// The waiter continues.
+    /// The waiter's sleep ended; it asks for the lock again.
     Woken {
         /// The reason for which the sleep ended.
         by: WokenBy,
     },
 }
 
-/// The outcome of an acquisition.
+/// The outcome of an acquisition after all its attempts and waits.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'a> {
     /// The lock was granted; an [`EventKind::Acquired`] came before.
@@ -161,8 +161,8 @@ impl Observer for Observers {
     }
 }
 
-/// Events as received by `tracing` and `metrics`, for a lock that is acquired, waited for in vain,
-/// lost, and released.
+/// Events as `tracing` and `metrics` receive them, for a lock that is acquired, lost and released,
+/// and for a wait that ends without the lock.
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;

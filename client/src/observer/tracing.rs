@@ -8,7 +8,7 @@ use super::{Event, EventKind, Observer, Outcome};
 /// Reports the events of locks to the subscriber of the `tracing` crate. Pass it to
 /// [`Builder::observer`](crate::Builder::observer). Needs the feature `tracing`.
 ///
-/// Each hold is a span `hold` of the level `INFO`, from the grant until the lock is given back or
+/// Each hold is a span `hold` of the level `INFO`, from the grant until the lock is released or
 /// lost. Its fields are `lock`, `owner`, `hold` (a number that distinguishes nested holds),
 /// `lease_ms` (milliseconds) and, for locks that have one, `token`. Its parent is the span in which
 /// the lock was requested. The target is `lockstorm_client`. The events are:

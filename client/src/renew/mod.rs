@@ -144,8 +144,8 @@ impl Watchdog {
         self.changed.notify_one();
     }
 
-    /// Stops the renewal of `hold`, which is given back or lost. Does not wait for a renewal in
-    /// transit: it cannot bring a released lock back.
+    /// Stops the renewal of `hold`, which is released or lost. Does not wait for a renewal in
+    /// transit: it cannot create a released lock.
     pub(crate) fn forget(&self, hold: &Hold) {
         let mut state = locked(&self.state);
         let name = name_of(hold);

@@ -116,7 +116,7 @@ pub(crate) trait Route: Send + Sync + 'static {
         None
     }
 
-    /// Notes that a request failed in a way that suggests a new master.
+    /// Handles a request that failed in a way that suggests a new master.
     fn suspect(&self) {}
 
     /// Registers a caller that waits for a new master of a slot. The route watches for one while
@@ -246,8 +246,8 @@ impl Router {
         self.changes.position()
     }
 
-    /// Notes that the server at `from` refused a request with `error` because it does not have the
-    /// slot.
+    /// Records that the server at `from` refused a request with `error` because it does not have
+    /// the slot.
     pub(crate) fn refused(&self, from: &Endpoint, error: &Error) {
         if let Remedy::Redirect(to) = remedy(error) {
             self.route.follow(&to, from);

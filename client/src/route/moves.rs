@@ -16,7 +16,7 @@ pub(crate) struct Moves {
 }
 
 impl Moves {
-    /// Notes that requests use a new connection.
+    /// Records that requests use a new connection.
     pub(super) fn moved(&self) {
         self.count.fetch_add(1, Ordering::AcqRel);
         self.moved.notify_waiters();

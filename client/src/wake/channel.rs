@@ -147,7 +147,7 @@ impl Channel {
         self.passed.load(Ordering::Acquire)
     }
 
-    /// Notes that this client has had the lock: other clients come first now.
+    /// Records that this client has had the lock: other clients come first now.
     pub(super) fn served(&self) {
         self.passed.store(0, Ordering::Release);
     }

@@ -1,16 +1,18 @@
-//! Turns among the clients that one message wakes, if only one of them can get the lock.
+//! Turns: an order among the clients that one message wakes, if only one of them can get the lock.
 //!
-//! If all of them asked immediately, the clients to which the server publishes first would always
-//! win. It publishes in a fixed order, so of five contenders three might get nothing for as long as
-//! the other two want the lock. Therefore they take turns. A release returns the number of clients
-//! that its message has reached (the reply of PUBLISH). A client that waits after its own release
-//! lets that many messages pass and asks immediately on the next one. Until then it asks after a
-//! delay, in case the clients before it are gone; the delay grows with their number. The client
-//! whose turn it is does not wait, so a hand-off takes no longer. Clients that would ask in vain
-//! mostly hear the next message before they ask.
+//! Without turns, each client would ask for the lock immediately, and the client to which the
+//! server publishes first would always win. The server publishes in a fixed order, so of five
+//! contenders three might get nothing for as long as the other two want the lock.
 //!
-//! A client that has not released the lock yet does not know of others, and asks immediately. So
-//! does a client whose release reached no one.
+//! A release returns the number of clients that its message has reached (the reply of PUBLISH). A
+//! client that waits after its own release lets that many messages pass and asks immediately on the
+//! next one. Until then it asks after a delay, in case the clients before it are gone; the delay
+//! grows with their number. The client whose turn it is does not wait, so a hand-off takes no
+//! longer. Most other clients receive the next message before their delay is over, and send no
+//! useless request.
+//!
+//! A client that has not released the lock yet does not know of others, and asks immediately. A
+//! client whose release reached no other does the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -20,8 +22,8 @@ use crate::env::{Env, draw};
 /// The maximum number of channels that are remembered.
 const MOST: usize = 1024;
 
-/// The number of other clients that wait at each channel, as the last release by this client has
-/// shown.
+/// The number of other clients that wait at each channel, known from the last release by this
+/// client.
 #[derive(Default)]
 pub(super) struct Crowds {
     /// A channel without other clients has no entry.
@@ -34,26 +36,27 @@ pub(super) struct Crowds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Listening {
     No,
-    /// The client has waiters of its own, which hear the message.
+    /// The client has waiters of its own, which receive the message.
     Yes,
-    /// The client is about to unsubscribe. The server may count it although it hears nothing.
+    /// The client is about to unsubscribe. The server may count it although it no longer receives
+    /// messages.
     Leaving,
 }
 
 impl Crowds {
-    /// Notes that the last waiter of a channel is gone.
+    /// Records that the last waiter of a channel is gone.
     pub(super) fn leave(&mut self, channel: &str) {
         if self.leaving.len() < MOST {
             self.leaving.insert(channel.to_owned());
         }
     }
 
-    /// Returns the channels that are being left.
+    /// Returns the channels that this client leaves: the server has not unsubscribed it yet.
     pub(super) fn leaving(&self) -> BTreeSet<String> {
         self.leaving.clone()
     }
 
-    /// Notes that the server has unsubscribed this client from `channels`.
+    /// Records that the server has unsubscribed this client from `channels`.
     pub(super) fn left(&mut self, channels: &BTreeSet<String>) {
         self.leaving.retain(|channel| !channels.contains(channel));
     }
@@ -68,9 +71,9 @@ impl Crowds {
         }
     }
 
-    /// Notes that a release of this client reached `reached` clients, itself included if it
-    /// listens. If its next waiter comes too late for this message, the message serves one of the
-    /// others, so one client fewer is ahead.
+    /// Records that a release of this client reached `reached` clients, itself included if it is
+    /// subscribed. If its next waiter comes too late for this message, the message serves one of
+    /// the others, so one client fewer is ahead.
     pub(super) fn released(&mut self, channel: &str, reached: u32, listening: Listening) {
         let others = match listening {
             Listening::No | Listening::Yes => reached.saturating_sub(1),
@@ -86,16 +89,16 @@ impl Crowds {
         self.others.insert(channel.to_owned(), others);
     }
 
-    /// Returns the number of clients ahead of this one, if it has heard `passed` messages since it
-    /// had the lock or came. Clients that may be gone are counted: a turn that no client uses goes
-    /// to a client that knows of no others.
+    /// Returns the number of clients ahead of this client, which has received `passed` messages
+    /// since it had the lock or subscribed. Clients that may be gone are counted: a turn that no
+    /// client uses goes to a client that knows of no others.
     pub(super) fn ahead(&self, channel: &str, passed: u32) -> u32 {
         let others = self.others.get(channel).copied().unwrap_or(0);
         others.saturating_sub(passed.saturating_sub(1))
     }
 }
 
-/// The time that a waiter's requests take.
+/// The durations of a waiter's requests.
 #[derive(Default)]
 pub(crate) struct RoundTrip {
     shortest: Option<Duration>,
@@ -113,8 +116,8 @@ impl RoundTrip {
     }
 
     /// Returns the time of the last request, limited to the shortest one plus
-    /// [`RoundTrip::CONGESTION`]. Where many clients ask together, they must wait longer until they
-    /// hear of another's success.
+    /// [`RoundTrip::CONGESTION`]. If many clients ask together, they must wait longer until the
+    /// message of another's success reaches them.
     pub(crate) fn time(&self) -> Duration {
         self.last.min(self.shortest.unwrap_or_default().saturating_add(Self::CONGESTION))
     }
@@ -149,10 +152,10 @@ mod tests {
             (1, Listening::No, 1),
             (2, Listening::No, 2),
             (4, Listening::No, 4),
-            // Its own waiters hear this message as well.
+            // The client's own waiters receive this message as well.
             (1, Listening::Yes, 1),
             (2, Listening::Yes, 2),
-            // It is counted but hears nothing.
+            // The server counts the client, which no longer receives messages.
             (1, Listening::Leaving, 1),
             (5, Listening::Leaving, 4),
             (64, Listening::No, 64),

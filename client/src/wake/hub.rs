@@ -95,7 +95,7 @@ impl Hub {
         state.crowds.listening(name, state.channels.contains_key(name))
     }
 
-    /// Notes that the message of this client's release has reached `reached` clients.
+    /// Records that the message of this client's release has reached `reached` clients.
     pub(crate) fn released(&self, name: &str, reached: u32, listening: Listening) {
         locked(&self.state).crowds.released(name, reached, listening);
     }
@@ -244,7 +244,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Notes that the server has subscribed this client to `names`.
+    /// Records that the server has subscribed this client to `names`.
     fn begin(&self, names: &[String], is_sharded: bool, subscribed: &mut BTreeMap<String, bool>) {
         // The present waiters may have missed earlier messages, so wake them.
         for channel in names.iter().filter_map(|name| self.channel(name)) {

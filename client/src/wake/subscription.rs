@@ -57,13 +57,13 @@ impl Subscription {
         self.channel.epoch()
     }
 
-    /// Notes that the lock was looked at: messages taken before are settled.
+    /// Records an attempt to get the lock: messages received before it need no further attempt.
     pub(crate) fn looked(&self) {
         self.owes_look.store(false, Ordering::Release);
     }
 
-    /// Notes that the lock was granted. Otherwise the next waiter would be woken to look at a lock
-    /// that this one has just taken.
+    /// Records that the lock was granted. Otherwise the next waiter would be woken to ask for a
+    /// lock that this waiter has just taken.
     pub(crate) fn granted(&self) {
         if self.exclusive {
             self.looked();

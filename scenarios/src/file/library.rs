@@ -5,12 +5,12 @@ use std::path::Path;
 
 use crate::file::scenario::{self, ScenarioError, Source, parse};
 
-/// A stock scenario.
+/// A scenario file that is embedded in the binary.
 #[derive(Debug, Clone, Copy)]
 pub struct Stock {
-    /// Its path below `scenarios/files/`.
+    /// The path below `scenarios/files/`, such as `redlock/restart.toml`.
     pub path: &'static str,
-    /// Its text.
+    /// The whole file as TOML, unparsed.
     pub text: &'static str,
 }
 

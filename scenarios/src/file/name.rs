@@ -21,7 +21,7 @@ impl Name {
         Name(Spanned::new(span, name.into()))
     }
 
-    /// Returns the name as text.
+    /// Returns the name without its position in the file.
     pub fn as_str(&self) -> &str {
         self.0.get_ref()
     }

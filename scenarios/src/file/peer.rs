@@ -32,7 +32,7 @@ pub struct Hello {
     pub protocol: u32,
     /// The common name of the library.
     pub library: String,
-    /// The version of the library.
+    /// The version of the library, such as `6.4`; empty if the peer reports none.
     #[serde(default)]
     pub version: String,
     /// The library's key for a lock with the name `{}`.

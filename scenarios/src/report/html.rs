@@ -19,7 +19,7 @@ const SCRIPT: &str = include_str!("page.js");
 const LINES: usize = 2_000;
 
 impl Report<'_> {
-    /// Returns the page.
+    /// Returns the page as HTML. Styles and scripts are inside it.
     pub fn html(&self, besides: Besides<'_>) -> String {
         let Besides { plan, causes, pictures } = besides;
         let header = &self.history.header;

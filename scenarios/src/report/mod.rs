@@ -31,7 +31,7 @@ pub use scoreboard::{BoardClaim, CameOut, Cell, Scoreboard, Tried};
 pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;
 
-/// A finding with its expectation.
+/// A finding with the scenario's expectation, as a report shows them together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Entry {
     /// The finding of a checker.
@@ -90,7 +90,7 @@ pub fn own_entries(history: &History, findings: Vec<Finding>) -> Result<Vec<Entr
     Ok(entries(findings, |checker| expected.get(checker).cloned()))
 }
 
-/// A run with all findings about it.
+/// A run with the findings of its checkers, to print as text or as a page.
 #[derive(Debug, Clone, Copy)]
 pub struct Report<'a> {
     /// The history of the run.
@@ -102,7 +102,7 @@ pub struct Report<'a> {
     pub records: &'a [Record],
 }
 
-/// The causes of a violation.
+/// The causes of a violation, found by repeating the run without each candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Causes {
     /// The checker that found the violation.
@@ -114,9 +114,9 @@ pub struct Causes {
 /// A picture of many runs, including this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Picture {
-    /// The title.
+    /// The title, shown above the picture.
     pub title: String,
-    /// The picture as SVG.
+    /// The picture as an SVG element.
     pub svg: String,
 }
 

@@ -11,10 +11,10 @@ use crate::judge::history::FailedCalls;
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
 
-/// The libraries with the results of each.
+/// A table of the results: a row for each library, a column for each claim.
 #[derive(Debug, Clone, Serialize)]
 pub struct Scoreboard {
-    /// The command that made the scoreboard.
+    /// The command line that made the scoreboard, for a reader who repeats it.
     pub command: String,
     /// The day, as in 2026-11-25.
     pub date: String,
@@ -25,7 +25,7 @@ pub struct Scoreboard {
     pub others: Vec<String>,
     /// The claims for which they were tried, in the order of the columns.
     pub claims: Vec<BoardClaim>,
-    /// The libraries.
+    /// The libraries on trial, a row each.
     pub libraries: Vec<Tried>,
     /// Locks with a mistake, which the trial must find.
     pub controls: Vec<Tried>,
@@ -38,11 +38,11 @@ pub struct BoardClaim {
     pub id: String,
     /// The statement of the claim.
     pub says: String,
-    /// The scenario file.
+    /// The path of the scenario file that decides the claim.
     pub file: String,
 }
 
-/// A library on trial.
+/// A library on trial, with its result for each claim.
 #[derive(Debug, Clone, Serialize)]
 pub struct Tried {
     /// The library and its version.
@@ -59,18 +59,18 @@ pub struct Tried {
 /// The result of one library for one claim.
 #[derive(Debug, Clone, Serialize)]
 pub struct Cell {
-    /// The outcome.
+    /// The verdict of the checkers that the file names; [`CameOut::DoesNotApply`] if nothing ran.
     pub came_out: CameOut,
     /// True if the file expects this outcome of a right lock.
     pub expected: bool,
     /// The sentences that explain the outcome, each after the name of its checker.
     pub evidence: Vec<String>,
-    /// The calls that failed.
+    /// The calls that returned an error, whatever the outcome.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failed_calls: Vec<FailedCalls>,
-    /// The command that runs it again; empty if nothing ran.
+    /// The command that repeats the trial; empty if nothing ran.
     pub again: String,
-    /// Number of runs. It is run again if a busy machine may have decided the outcome.
+    /// The number of runs: more than one if a busy machine may have decided an earlier outcome.
     pub plays: usize,
     /// The results on other servers that differ from this one, each with the server.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -136,7 +136,7 @@ impl Cell {
 }
 
 impl Scoreboard {
-    /// Returns the scoreboard as Markdown.
+    /// Returns the scoreboard as Markdown: the table, then the evidence for each finding.
     pub fn markdown(&self) -> String {
         let mut text = String::new();
         let Scoreboard { command, date, .. } = self;

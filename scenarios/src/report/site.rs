@@ -45,16 +45,16 @@ pub struct Site {
     pub claims: Vec<ClaimRow>,
 }
 
-/// A claim with its results.
+/// A row of the index: a claim with its results.
 #[derive(Debug, Clone)]
 pub struct ClaimRow {
     /// Its number, such as `S4`.
     pub id: String,
     /// The name of its part of the page, for links.
     pub anchor: String,
-    /// The statement of the claim.
+    /// The statement of the claim in a sentence.
     pub says: String,
-    /// The source of the claim.
+    /// The author or the document that makes the claim.
     pub by: String,
     /// The address of the source; empty if it has none.
     pub at: String,
@@ -81,7 +81,7 @@ pub struct Condition {
     pub runs: usize,
     /// For each checker that the claim is about: its name, its verdict, and the measured values.
     pub verdicts: Vec<(String, &'static str, String)>,
-    /// The outcome.
+    /// The comparison of all runs of the condition with the expectations of the file.
     pub mark: Mark,
     /// The page of a run, as a link.
     pub page: String,
@@ -91,11 +91,11 @@ pub struct Condition {
 /// which a verdict changes.
 #[derive(Debug, Clone)]
 pub struct FormulaRow {
-    /// The measure or the boundary.
+    /// The name of the measure, or of the key that the boundary varies.
     pub heading: String,
     /// The results, a line each.
     pub lines: Vec<String>,
-    /// The outcome.
+    /// The comparison of the number found with the formula of the file.
     pub mark: Mark,
     /// The parts of an axis with the same verdict, from its beginning to its end: the share of the
     /// axis, and the verdict's word. Empty for a measure.
@@ -103,7 +103,7 @@ pub struct FormulaRow {
 }
 
 impl Site {
-    /// Returns the page.
+    /// Returns the index as an HTML page; it links to the pages of the runs.
     pub fn html(&self) -> String {
         let stated = self.claims.iter().filter(|claim| claim.mark == Mark::AsStated).count();
         let mut page = String::new();

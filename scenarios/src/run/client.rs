@@ -222,7 +222,7 @@ impl Actor {
         }
     }
 
-    /// Records the locks that are not given back, once for each owner.
+    /// Records the locks that are not released, once for each owner.
     fn leave(&self, held: &[TakenHold]) {
         let owner = |(lock, hold): &TakenHold| {
             (self.stage.plan.entry(*lock).number, self.holder(*lock, hold.owner()))
@@ -360,7 +360,7 @@ impl Actor {
         done.ok()
     }
 
-    /// Gives back several locks that were granted together.
+    /// Releases several locks that were granted together.
     pub(super) async fn give_all_of(&self, asks: &[Ask], held: &dyn HeldTogether) {
         let about = |ask: &Ask| self.about(ask.lock);
         let ops: Vec<_> = asks.iter().map(|ask| about(ask).invoked(self.owner, Call::Release)).collect();

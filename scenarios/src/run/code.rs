@@ -131,7 +131,7 @@ impl CodeHost {
         CodeHost { env, name, locks, lock: 0, owner, history, builders, write }
     }
 
-    /// The host's name.
+    /// Returns the host's name in the scenario.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -1,4 +1,4 @@
-//! Derives the meaning of a change of a lock's keys on one node. Serves simulated and real nodes.
+//! Derives events from a change of a lock's keys on one node, simulated or real.
 
 use std::{collections::BTreeMap, rc::Rc};
 
@@ -12,26 +12,26 @@ use crate::{
     run::recorder::{Line, Sender},
 };
 
-/// The state of a lock on one node.
+/// The state of a lock on one node, with the last values of its keys.
 #[derive(Debug, Clone)]
 pub(super) struct Watched {
     pub(super) lock: Lock,
     pub(super) object: Rc<dyn Object>,
     pub(super) keys: Keys,
     pub(super) state: State,
-    /// The names in the lock's queue, the next one first.
+    /// The names in the lock's queue, head first.
     pub(super) queue: Vec<String>,
 }
 
 impl Watched {
-    /// Creates an entry for the lock with this name, as yet without state.
+    /// Creates an entry for the lock with this name, without any state.
     pub(super) fn new(lock: Lock, object: Rc<dyn Object>, name: &str) -> Watched {
         let keys = object.keys(name);
         Watched { lock, object, keys, state: State::default(), queue: Vec::new() }
     }
 
-    /// Reads the state from the keys after a change that no client of this node made: data from a
-    /// master, or from the node's disk.
+    /// Reads the state from the keys after a change that no client of this node made: the data came
+    /// from a master or from the node's disk.
     pub(super) fn adopt(&mut self, values: &[Value], names: &dyn Names) {
         self.state.adopt((self.lock, &*self.object), values, names);
     }
@@ -51,7 +51,8 @@ impl Watched {
         lost.collect()
     }
 
-    /// Reads the state from the keys after a change, and returns the events that the change means.
+    /// Reads the state from the keys after a change, and returns the events that the change
+    /// implies.
     pub(super) fn change(
         &mut self,
         values: &[Value],
@@ -61,7 +62,7 @@ impl Watched {
         self.state.change((self.lock, &*self.object), values, cause, names)
     }
 
-    /// Returns the events that the promotion of this node from replica to master means.
+    /// Returns the events that the promotion of this node from replica to master implies.
     ///
     /// A hold is lost if the group granted it, its lease has not ended by this node's clock, and
     /// this node does not have it. A hold has come back if this node has it in another state than
@@ -193,7 +194,7 @@ impl Said {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct OwnerHolds {
     /// The owner to whom the node granted them. The name may be bound to another owner later; a
-    /// release of this hold still belongs to this owner.
+    /// release of this hold still belongs to the first owner.
     pub(super) owner: Owner,
     pub(super) count: u32,
     /// The expiry time in milliseconds, by the node's wall clock.
@@ -203,17 +204,17 @@ pub(super) struct OwnerHolds {
 /// The holders of the lock on one node, with the ends of their leases.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// By the owner's name in the Redis keys, and mode.
+    /// The holds by the owner's name in the Redis keys and the mode.
     pub(super) holders: BTreeMap<(String, Mode), OwnerHolds>,
     /// The last fencing token.
     pub(super) token: Option<u64>,
-    /// The number of free permits, of kinds with permits.
+    /// The number of free permits; `None` for kinds without permits.
     pub(super) left: Option<i64>,
-    /// The number of count-downs until a latch opens.
+    /// The number of count-downs until a latch opens; `None` for other kinds.
     pub(super) count: Option<u64>,
     /// The grants in the current window of a rate limiter.
     pub(super) grants: Grants,
-    /// The number of levels of each field, of locks of different kinds in one key.
+    /// The number of levels in each field, for locks of different kinds in one key.
     pub(super) levels: Counts,
 }
 
@@ -223,17 +224,18 @@ pub(super) struct Cause<'a> {
     pub(super) event: &'a str,
     /// The sender of the command, if a client sent it.
     pub(super) by: Option<&'a Sender>,
-    /// The node. Its wall clock follows, in milliseconds.
+    /// The node that changed. The next field is the reading of its wall clock, in milliseconds.
     pub(super) node: Host,
     pub(super) wall_ms: i64,
 }
 
 /// Maps the names in the keys to owners.
 pub(super) trait Names {
-    /// Returns the owner of this name, which the client `writer` has just written into a lock's
-    /// keys.
+    /// Returns the owner with this name. The client `writer` has just written the name into a
+    /// lock's keys.
     fn owner(&self, lock: Lock, name: &str, writer: Option<Host>) -> Owner;
-    /// Returns the party whose command changed this owner's hold, stored under this name.
+    /// Returns the party whose command changed this hold: the hold's name in the keys and its
+    /// owner.
     fn party(&self, lock: Lock, sender: &Sender, hold: (&str, Owner)) -> Party;
     /// Returns true if the command was sent on behalf of this owner.
     fn is_own(&self, owner: Owner, by: Party) -> bool;
@@ -265,10 +267,10 @@ impl State {
         let mut before = std::mem::take(self);
         let (counted, granted) = (before.count, std::mem::take(&mut before.grants));
         let mut changes = Vec::new();
-        // The keys show only the result of a whole command. If the node dropped a key and the same
-        // command was granted the lock again, even under the same name, then the old holds are gone
-        // and the present ones are new. With leases per owner, a command may also delete the
-        // remains of another owner's ended lease before an event reports that end.
+        // The keys show only the result of a whole command. If the node dropped a key, and the same
+        // command then acquired the lock, the old holds are gone and the present ones are new, even
+        // under the same name. With leases per owner, a command may also delete the remains of
+        // another owner's ended lease before an event reports that end.
         let by_itself = matches!(event, "expired" | "evicted" | "flushed");
         if by_itself || object.leases_are_apart() {
             let expires = event == "expired" || !by_itself;
@@ -320,7 +322,7 @@ impl State {
         (self.token, self.left, self.levels) = (token, left, levels);
         for (_, passing) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let sender = by.map(|sender| sender.client);
-            // The client whose rate it was, independent of the line of work that asked.
+            // The client with its own rate. The line of work that asked is unknown.
             let first = passing.client.as_ref().map(|id| Line::FIRST.owner_of(id));
             let owner = first.map(|name| names.owner(lock, &name, sender));
             let by = Party { client: sender.unwrap_or(node), owner };
@@ -338,9 +340,10 @@ impl State {
         self.count.map(|left| EventKind::Counted { lock, left })
     }
 
-    /// Removes and returns the holds that ended without a client: those that the keys do not
-    /// contain unchanged. With leases per owner, only if the lease had ended when the node's clock
-    /// showed `expired_at`. Looks up no owner, because the writer of a new name is not known here.
+    /// Removes and returns the holds that no client ended: the keys no longer contain them, or
+    /// contain another number of levels or another expiry. With leases per owner, only the holds
+    /// whose lease had ended when the node's clock showed `expired_at`. Returns the owners known
+    /// from the grants, because the writer of a new name is not known here.
     fn gone(&mut self, object: &dyn Object, values: &[Value], expired_at: Option<i64>) -> Vec<(Owner, Mode)> {
         let now = object.holding(values, &self.known(), None).holds;
         let over = |hold: &OwnerHolds| match expired_at {

@@ -110,7 +110,7 @@ fn make(ctx: &HostCtx, stage: &Rc<Stage>, client: &Client) -> Option<Vec<Rc<Acto
     Some(lines.map(actor).collect())
 }
 
-/// Requests a lock until it is granted, and gives it back.
+/// Requests a lock until it is granted, and releases it.
 async fn ask(ctx: HostCtx, actor: Rc<Actor>, lock: LockEntry) {
     let written = &actor.stage.plan.entry(lock).written;
     // Use a lease even for a lock with a watchdog: the hold lasts only as long as the two messages
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    /// The client gives the lock back at 11.5 s. Before that, no other owner can get it.
+    /// The client releases the lock at 11.5 s. Before that, no other owner can get it.
     #[test]
     fn what_is_given_back_late_in_the_calm_is_asked_for_then() {
         let steps = "[client.c]\nsteps = [{ at = \"1s\", try_acquire = { lease = \"2s\" } }, { at = \"2s\", extend = { lease = \"4s\" } }, \

@@ -159,14 +159,14 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// One variant with one seed.
+/// One variant of one scenario with one seed: a single run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Case {
-    /// The index of the source.
+    /// The index of the scenario file in [`Runner::sources`].
     pub source: usize,
-    /// The index of the variant.
+    /// The index of the variant in its source.
     pub variant: usize,
-    /// The seed.
+    /// The seed from which the run draws everything that the file leaves open.
     pub seed: u64,
 }
 
@@ -180,13 +180,13 @@ impl Case {
 /// The result of one case.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The case.
+    /// The variant and the seed of the run.
     pub case: Case,
     /// The real servers of the nodes, as [`Header::servers`] names them. Empty for simulated nodes.
     ///
     /// [`Header::servers`]: crate::judge::history::Header::servers
     pub servers: String,
-    /// The findings of every checker.
+    /// The findings, one for each checker.
     pub findings: Vec<Finding>,
     /// For each checker with an expectation, the comparison with it.
     pub matches: Vec<(String, Match)>,
@@ -201,7 +201,7 @@ pub struct Judged {
     pub report_digest: String,
     /// The true time that passed, in seconds.
     pub simulated: f64,
-    /// The calls that failed.
+    /// The calls that returned an error, counted by client, operation and error.
     pub failed: Vec<FailedCalls>,
     /// The duration of each hold. Empty unless the runner [keeps](Runner::keep_holds) it.
     pub holds: Vec<Hold>,
@@ -228,7 +228,7 @@ impl Judged {
         verdict
     }
 
-    /// Returns the finding of a checker.
+    /// Returns the finding of the checker with this name; `None` if there is no such checker.
     pub fn finding(&self, checker: &str) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.checker == checker)
     }
@@ -301,17 +301,17 @@ impl Runner<'_> {
         self.seeds.clone().unwrap_or(0..variant.scenario.run.seeds)
     }
 
-    /// The condition for an early stop.
+    /// Returns the condition under which the runner stops before its last case.
     pub fn stops(&self) -> Stop {
         self.stop
     }
 
-    /// The scenarios.
+    /// Returns the scenario files, in the order of the results.
     pub fn sources(&self) -> &[Source] {
         self.sources
     }
 
-    /// The variant of a case.
+    /// Returns the variant of a case. Panics if an index of the case is out of range.
     pub fn variant(&self, case: Case) -> &Variant {
         &self.sources[case.source].variants[case.variant]
     }
@@ -513,11 +513,11 @@ fn condition(source: &Source, variant: &Variant) -> String {
 /// A parsed token: the name of a case, and optionally the digest of its file's text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Token {
-    /// The file.
+    /// The path of the scenario file, on disk or among the stock scenarios.
     pub file: String,
     /// The variant. Empty for a file without variants.
     pub variant: String,
-    /// The seed.
+    /// The seed of the run.
     pub seed: u64,
     /// The engine that advances the time.
     pub engine: Engine,

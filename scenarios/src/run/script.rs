@@ -21,11 +21,11 @@ const RETRY: Duration = Duration::from_millis(100);
 /// The script ended before its last step.
 struct Stopped;
 
-/// The holds that a script has not given back, the latest last.
+/// The holds that a script has not released, the latest last.
 type Holds = Vec<TakenHold>;
 
 impl Actor {
-    /// Executes the steps, and returns the holds that were not given back.
+    /// Executes the steps, and returns the holds that they did not release.
     pub(super) async fn follow(&self, script: &[PlannedStep]) -> Holds {
         let mut held = Holds::new();
         let mut rounds = 0;

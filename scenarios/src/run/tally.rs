@@ -14,9 +14,9 @@ use crate::{
 /// The counts of the runs of one variant.
 #[derive(Debug, Clone)]
 pub struct Tally<'a> {
-    /// The index of the source.
+    /// The index of the scenario file in [`Runner::sources`].
     pub source: usize,
-    /// The condition.
+    /// The variant, or point of a sweep, of all counted runs.
     pub variant: &'a Variant,
     /// The number of runs.
     pub runs: usize,
@@ -29,9 +29,9 @@ pub struct Tally<'a> {
 /// The counts of one checker under one condition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// The checker.
+    /// The name of the checker, as in `[expect]`.
     pub checker: String,
-    /// The violations.
+    /// The number of violations among the runs that the checker decided.
     pub violated: Count,
     /// The interval of the share of violations.
     pub interval: Interval,

@@ -25,7 +25,7 @@ fn occurs(share: Option<Rate>, stream: &mut Stream) -> bool {
 type Level = Vec<TakenHold>;
 
 impl Actor {
-    /// Repeats the workload until it is over. Gives back everything that it takes.
+    /// Repeats the workload until its end. Releases everything that it takes.
     pub(super) async fn work_through(&self, workload: &Workload) {
         match workload {
             Workload::Contend(contending) => self.contend(contending).await,
@@ -179,7 +179,7 @@ impl Actor {
         }
     }
 
-    /// Takes one level of every lock, in order. If one is refused, gives back those that were
+    /// Takes one level of every lock, in order. If one is refused, releases those that were
     /// granted.
     async fn take_all(&self, locks: &[LockEntry], wait: Patience, mode: Mode, permits: u32) -> Option<Level> {
         let mut level = Level::new();
@@ -202,9 +202,9 @@ impl Actor {
         }
     }
 
-    /// Takes further levels of the locks, works for `length` in total, and gives the levels back
-    /// one by one. Spreads the time evenly over both directions. A refused level makes the current
-    /// one the deepest; a lost level ends its work. Shared holders write nothing.
+    /// Takes further levels of the locks, works for `length` in total, and releases the levels one
+    /// by one. Spreads the time evenly over both directions. A refused level makes the current one
+    /// the deepest; a lost level ends its work. Shared holders write nothing.
     async fn hold_levels(
         &self,
         (locks, mode): (&[LockEntry], Mode),

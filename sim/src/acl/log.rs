@@ -18,7 +18,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// The name on the wire.
+    /// Returns the reason as ACL LOG prints it, such as `command`.
     pub fn name(self) -> &'static str {
         match self {
             Reason::Command => "command",
@@ -34,7 +34,7 @@ impl Reason {
 pub struct Entry {
     /// Number of denials.
     pub count: u64,
-    /// The reason.
+    /// The failed permission, or `auth` for a failed authentication.
     pub reason: Reason,
     /// The context: `toplevel`, `multi` or `lua`.
     pub context: &'static str,

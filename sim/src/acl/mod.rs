@@ -25,7 +25,7 @@ pub struct Acl {
     users: BTreeMap<Bytes, User>,
     /// True if every user may do everything, so that permissions need no check.
     open: bool,
-    /// The log of denials.
+    /// The latest denials and failed authentications, for ACL LOG.
     pub log: Log,
 }
 
@@ -39,7 +39,7 @@ impl Acl {
         acl
     }
 
-    /// The user with this name.
+    /// Finds a user by its exact name; `None` if it does not exist.
     pub fn user(&self, name: &[u8]) -> Option<&User> {
         self.users.get(name)
     }

@@ -13,17 +13,17 @@ pub type CommandId = usize;
 /// commands.
 const IDS: usize = 1024;
 
-/// A set of commands.
+/// A set of commands, one bit for each id. Subcommands have ids of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Commands([u64; IDS / 64]);
 
 impl Commands {
     /// No command.
     pub const NONE: Commands = Commands([0; IDS / 64]);
-    /// All commands.
+    /// All commands, future ones included.
     pub const ALL: Commands = Commands([u64::MAX; IDS / 64]);
 
-    /// Returns true if the set contains a command.
+    /// Returns true if the set contains a command; false for an id out of range.
     pub fn contains(&self, id: CommandId) -> bool {
         self.0.get(id / 64).is_some_and(|word| word & 1 << (id % 64) != 0)
     }
@@ -44,7 +44,7 @@ impl Commands {
 /// A pattern for keys, and the allowed accesses to keys that match it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPattern {
-    /// The pattern.
+    /// A glob pattern, as in `~stock:*`.
     pub pattern: Bytes,
     /// Reading is allowed (`%R`).
     pub read: bool,
@@ -61,7 +61,7 @@ pub struct Selector {
     pub all_keys: bool,
     /// True if every channel is allowed.
     pub all_channels: bool,
-    /// The allowed commands.
+    /// The commands allowed with every first argument.
     pub commands: Commands,
     /// Commands that are allowed only with some first arguments.
     pub first_args: BTreeMap<CommandId, Vec<Bytes>>,
@@ -120,7 +120,7 @@ impl Selector {
         }
     }
 
-    /// Returns true if this access to a key is allowed.
+    /// Returns true if one pattern that matches the key allows all of the requested accesses.
     pub fn allows_key(&self, key: &[u8], reads: bool, writes: bool) -> bool {
         self.all_keys
             || self.keys.iter().any(|pattern| {

@@ -8,7 +8,7 @@ use super::{DEFAULT, Selector};
 /// A user of a node.
 #[derive(Debug, Clone)]
 pub struct User {
-    /// The name.
+    /// The name that AUTH and ACL SETUSER use; `default` for the user of new connections.
     pub name: Bytes,
     /// True if clients can authenticate as this user (`on`).
     pub enabled: bool,

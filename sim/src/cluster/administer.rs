@@ -289,7 +289,7 @@ impl Cluster {
         (bumped, self.myself().config_epoch)
     }
 
-    /// CLUSTER SAVECONFIG.
+    /// Has `nodes.conf` written at the end of the step (CLUSTER SAVECONFIG).
     pub fn save(&mut self) {
         self.out.unsaved = true;
     }

@@ -39,7 +39,7 @@ pub enum Kind {
     Pong,
     /// A PING of a node that joins.
     Meet,
-    /// A node has failed.
+    /// Announces that a node has failed.
     Fail,
     /// A message for the subscribers of a channel.
     Publish,
@@ -107,7 +107,7 @@ bitflags::bitflags! {
 /// The state of the sender, in every message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// The sender.
+    /// The id of the sending node.
     pub sender: NodeId,
     /// The logical clock of the sender.
     pub current_epoch: u64,
@@ -125,23 +125,23 @@ pub struct Header {
     pub flags: Flags,
     /// True if the cluster is down in the sender's view.
     pub down: bool,
-    /// Flags of the message.
+    /// Flags of the message itself, such as FORCE.
     pub marks: Marks,
 }
 
 /// A report about another node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Gossip {
-    /// The other node.
+    /// The id of the other node.
     pub id: NodeId,
     /// The time of the unanswered ping to it, in seconds of the wall clock; 0 if none is
     /// unanswered.
     pub ping_sent_secs: u32,
     /// The time of its last pong, in seconds of the wall clock.
     pub pong_received_secs: u32,
-    /// Its address.
+    /// The address that the sender knows of it.
     pub address: Address,
-    /// Its role and state.
+    /// Its role and state in the sender's view.
     pub flags: Flags,
 }
 
@@ -155,29 +155,29 @@ pub enum Body {
         /// The host name of the sender, if it announces one.
         hostname: String,
     },
-    /// The failed node.
+    /// The id of a node that has failed by the reports of a majority of the masters.
     Fail(NodeId),
     /// A message for subscribers.
     Publish {
-        /// The channel.
+        /// The channel to which the message was published.
         channel: Bytes,
-        /// The message.
+        /// The payload for the subscribers.
         message: Bytes,
     },
     /// The claim of a node to its slots.
     Update {
-        /// The node.
+        /// The id of the node that has the newer claim.
         id: NodeId,
         /// The epoch of its claim.
         config_epoch: u64,
-        /// Its slots.
+        /// All slots of the claim, not only the changed ones.
         slots: SlotSet,
     },
     /// No body.
     Empty,
 }
 
-/// A message.
+/// A message of the cluster bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// The kind, which determines the variant of `body`.

@@ -75,7 +75,7 @@ pub struct Address {
     pub ip: String,
     /// The port for clients.
     pub port: u16,
-    /// The port of the bus.
+    /// The port of the cluster bus, where only nodes connect.
     pub bus_port: u16,
 }
 

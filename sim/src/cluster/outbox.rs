@@ -9,7 +9,7 @@ use crate::event::Action;
 pub enum Want {
     /// Replicate this master.
     Follow {
-        /// Its address.
+        /// The IP address or the host name of the master.
         host: String,
         /// Its port for clients.
         port: u16,
@@ -24,9 +24,9 @@ pub enum Want {
     EndShardChannels(u16),
     /// Deliver a message to the subscribers of this node.
     Publish {
-        /// The channel.
+        /// The channel to which another node published.
         channel: Bytes,
-        /// The message.
+        /// The payload for the subscribers.
         message: Bytes,
         /// True for a message of a shard channel.
         sharded: bool,

@@ -9,7 +9,7 @@ pub enum Elsewhere {
     CrossSlot,
     /// No node owns the slot.
     Unbound,
-    /// The cluster is down.
+    /// The cluster is down, and reads are refused as well.
     Down,
     /// The cluster is down, and only reads are allowed.
     DownForWrites,
@@ -23,7 +23,7 @@ pub enum Elsewhere {
 }
 
 impl Elsewhere {
-    /// The error reply.
+    /// Returns the error reply for a client, such as `MOVED 3999 10.0.0.2:6379`.
     pub fn text(&self) -> String {
         match self {
             Elsewhere::CrossSlot => "CROSSSLOT Keys in request don't hash to the same slot".into(),
@@ -54,15 +54,15 @@ impl Elsewhere {
 /// answers.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Request {
-    /// It may write.
+    /// Set if the command may write; then READONLY does not let a replica run it.
     pub writes: bool,
-    /// Its keys are shard channels.
+    /// Set if its keys are shard channels, which belong to slots like keys.
     pub shard_channels: bool,
-    /// It is MIGRATE.
+    /// Set for MIGRATE, which runs here while its slot moves, even if keys are missing.
     pub migrates: bool,
-    /// It follows ASKING, or is RESTORE-ASKING.
+    /// Set if ASKING came just before it, or it is RESTORE-ASKING.
     pub asking: bool,
-    /// The connection has said READONLY.
+    /// Set if the connection has sent READONLY: replicas then answer reads.
     pub readonly: bool,
 }
 

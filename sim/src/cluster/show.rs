@@ -46,13 +46,13 @@ impl Cluster {
         line
     }
 
-    /// CLUSTER NODES.
+    /// Returns the reply of CLUSTER NODES: a line for each known node.
     pub fn show_nodes(&self) -> Reply {
         let text: String = self.nodes.keys().map(|key| self.line(*key) + "\n").collect();
         Reply::Verbatim(*b"txt", text.into())
     }
 
-    /// CLUSTER REPLICAS.
+    /// Returns the reply of CLUSTER REPLICAS: a line for each replica of the master with this id.
     ///
     /// # Errors
     /// If the node is unknown, or is not a master.
@@ -64,7 +64,7 @@ impl Cluster {
         Ok(Reply::Array(self.replicas_of(master).map(|key| Reply::bulk(self.line(key))).collect()))
     }
 
-    /// CLUSTER SLOTS.
+    /// Returns the reply of CLUSTER SLOTS: the ranges of slots, each with its master and replicas.
     pub fn show_slots(&self, around: &Around<'_>) -> Reply {
         let mut ranges = Vec::new();
         let mut slot = 0;
@@ -128,7 +128,7 @@ impl Cluster {
         format!("{host}:{}", node.address.port)
     }
 
-    /// CLUSTER SHARDS.
+    /// Returns the reply of CLUSTER SHARDS: a map of slots and nodes for each master.
     pub fn show_shards(&self, around: &Around<'_>) -> Reply {
         let masters = self.nodes.iter().filter(|(_, node)| node.is_master());
         let shards = masters.map(|(key, node)| {
@@ -172,7 +172,7 @@ impl Cluster {
         Reply::Map(shown)
     }
 
-    /// CLUSTER LINKS.
+    /// Returns the reply of CLUSTER LINKS: the open links of the bus, to and from other nodes.
     pub fn show_links(&self) -> Reply {
         let mut links = Vec::new();
         for node in self.nodes.values() {
@@ -186,7 +186,7 @@ impl Cluster {
         Reply::Array(links)
     }
 
-    /// CLUSTER INFO.
+    /// Returns the reply of CLUSTER INFO: lines of `name:value`, such as `cluster_state:ok`.
     pub fn show_info(&self) -> Reply {
         let mut text = String::new();
         let mut line = |name: &str, value: &dyn std::fmt::Display| {

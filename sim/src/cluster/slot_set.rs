@@ -7,7 +7,7 @@ use super::slot::SLOTS;
 /// Bytes of a set on the wire.
 pub(super) const SLOT_BYTES: usize = SLOTS as usize / 8;
 
-/// A set of slots.
+/// A set of slots, 2,048 bytes long whatever its contents.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SlotSet {
     bits: Box<[u8; SLOT_BYTES]>,
@@ -38,7 +38,7 @@ impl SlotSet {
         &self.bits
     }
 
-    /// Number of slots in the set.
+    /// Returns the number of slots in the set, from 0 to 16,384.
     pub fn len(&self) -> u16 {
         self.count
     }
@@ -48,7 +48,7 @@ impl SlotSet {
         self.count == 0
     }
 
-    /// Returns true if the set has this slot.
+    /// Returns true if the set has this slot. Panics for a slot above 16,383.
     pub fn has(&self, slot: u16) -> bool {
         self.bits[usize::from(slot / 8)] & (1 << (slot % 8)) != 0
     }

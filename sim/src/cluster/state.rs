@@ -28,9 +28,9 @@ use crate::{
 /// The parts of the server that a node of a cluster reads or changes.
 #[derive(Debug)]
 pub struct Around<'a> {
-    /// The options.
+    /// The options of the node, such as `cluster-node-timeout`.
     pub config: &'a Config,
-    /// The keyspace.
+    /// The keyspace: a node of a cluster has one database, number 0.
     pub db: &'a mut Db,
     /// The replication stream, and this node's offset in it.
     pub history: &'a History,

@@ -25,7 +25,7 @@ fn table(out: &mut String, title: &str, specs: &[&Spec]) {
     }
 }
 
-/// Returns the document as Markdown.
+/// Returns a table of all commands as Markdown, with the differences from Redis.
 pub fn markdown() -> String {
     let mut out = String::from(HEAD);
     // Writing to a String cannot fail.

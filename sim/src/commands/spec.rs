@@ -190,18 +190,18 @@ impl Group {
 pub struct Spec {
     /// The name in lower case; `config|get` for a subcommand.
     pub name: &'static str,
-    /// Group of the command.
+    /// The group of the command in the documentation, such as `geo`.
     pub group: Group,
     /// Version of Redis that added the command.
     pub since: &'static str,
-    /// Summary in one line, in our own words.
+    /// Summary in one line.
     pub summary: &'static str,
     /// Number of arguments including the name (for a subcommand, both names); negative for "at
     /// least".
     pub arity: i32,
     /// Properties to know before it runs.
     pub flags: Flags,
-    /// Positions of the keys.
+    /// The arguments that are keys.
     pub keys: Keys,
     /// Subcommands, if the command is a container.
     pub subcommands: &'static [&'static Spec],

@@ -3,7 +3,7 @@
 /// The options of Redis Cluster, with the defaults of `redis-server` 7.0.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterOptions {
-    /// True for a node of a cluster.
+    /// `cluster-enabled`: true for a node of a cluster.
     pub enabled: bool,
     /// The file in which the node stores its view of the cluster.
     pub config_file: String,

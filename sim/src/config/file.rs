@@ -19,11 +19,11 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{file}:{line}: {why}\n  {text}")]
 pub struct Mistake {
-    /// The file of the line.
+    /// The path of the file, or of the file that it includes.
     pub file: String,
     /// The number of the line, from 1.
     pub line: usize,
-    /// The text of the line.
+    /// The line as written.
     pub text: String,
     /// The reason why the line is invalid.
     pub why: String,

@@ -26,7 +26,7 @@ use crate::{
 /// The clients that may use a command guarded by an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// No client.
+    /// No client may use it.
     No,
     /// Every client.
     Yes,
@@ -81,7 +81,7 @@ pub enum Eviction {
     AllKeysLru,
     /// The least frequently used of all keys.
     AllKeysLfu,
-    /// Any key.
+    /// A random key of all keys.
     AllKeysRandom,
     /// The least recently used key that has an expiry.
     VolatileLru,
@@ -112,7 +112,7 @@ impl Fsync {
     const ALL: [(Fsync, &'static str); 3] =
         [(Fsync::Always, "always"), (Fsync::EverySecond, "everysec"), (Fsync::No, "no")];
 
-    /// Returns the name on the wire.
+    /// Returns the value in `redis.conf`, such as `everysec`.
     pub fn name(self) -> &'static str {
         Fsync::ALL[self as usize].1
     }
@@ -135,7 +135,7 @@ impl Eviction {
         (Eviction::VolatileTtl, "volatile-ttl"),
     ];
 
-    /// Returns the name on the wire.
+    /// Returns the value in `redis.conf`, such as `allkeys-lru`.
     pub fn name(self) -> &'static str {
         Eviction::ALL[self as usize].1
     }
@@ -200,7 +200,7 @@ pub struct BufferLimit {
     pub hard: u64,
     /// Disconnect above this many bytes for `seconds`; 0 for never.
     pub soft: u64,
-    /// The time limit for `soft`.
+    /// The time in seconds for which `soft` may be exceeded.
     pub seconds: u64,
 }
 
@@ -224,17 +224,17 @@ impl BufferLimit {
 /// The options a node reads while it runs.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// `port`
+    /// `port`: the TCP port to listen on. Default 6379.
     pub port: u16,
     /// `tcp-backlog`: the number of connections that may wait to be accepted.
     pub tcp_backlog: u32,
-    /// `databases`
+    /// `databases`: the number of databases that SELECT accepts. Default 16.
     pub databases: usize,
     /// `requirepass`; empty for none.
     pub requirepass: String,
     /// `acl-pubsub-default`: set if new users may access all channels instead of none.
     pub acl_pubsub_default: bool,
-    /// `acllog-max-len`
+    /// `acllog-max-len`: the number of entries kept for ACL LOG. Default 128.
     pub acllog_max_len: usize,
     /// `user`: the words of each line that defines a user at the start.
     pub users: Vec<Vec<String>>,
@@ -249,17 +249,17 @@ pub struct Config {
     pub masterauth: String,
     /// `masteruser`; empty for the default user.
     pub masteruser: String,
-    /// `maxclients`
+    /// `maxclients`: the greatest number of connections at a time; further ones are refused.
     pub maxclients: usize,
     /// `maxmemory` in bytes; 0 for no limit.
     pub maxmemory: u64,
     /// `maxmemory-clients`: the limit for all clients together; 0 for no limit.
     pub maxmemory_clients: Share,
-    /// `maxmemory-policy`
+    /// `maxmemory-policy`: the keys to evict above `maxmemory`. Default `noeviction`.
     pub maxmemory_policy: Eviction,
     /// `maxmemory-samples`: the number of keys sampled for each eviction.
     pub maxmemory_samples: usize,
-    /// `lfu-log-factor` and `lfu-decay-time`
+    /// `lfu-log-factor` and `lfu-decay-time`: the growth and the decay of access counters.
     pub lfu: Lfu,
     /// `lazyfree-lazy-*`
     pub lazy_free: LazyFree,
@@ -267,7 +267,7 @@ pub struct Config {
     pub timeout: u64,
     /// `slowlog-log-slower-than` in microseconds; negative for never.
     pub slowlog_slower_than: i64,
-    /// `slowlog-max-len`
+    /// `slowlog-max-len`: the number of commands that SLOWLOG keeps. Default 128.
     pub slowlog_max_len: usize,
     /// `latency-monitor-threshold` in milliseconds from which an event is a spike; 0 for never.
     pub latency_monitor_threshold: u64,
@@ -277,12 +277,12 @@ pub struct Config {
     pub latency_percentiles: Vec<f64>,
     /// `shutdown-timeout`: the time in seconds that SHUTDOWN waits for replicas.
     pub shutdown_timeout: u64,
-    /// `stop-writes-on-bgsave-error`
+    /// `stop-writes-on-bgsave-error`: writes are refused after a failed background save.
     pub stop_writes_on_bgsave_error: bool,
     /// `enable-debug-command`. It is on by default, unlike in `redis-server`, because a laboratory
     /// needs DEBUG.
     pub enable_debug_command: Allowed,
-    /// `enable-module-command`
+    /// `enable-module-command`: the clients that may run MODULE. Default: none.
     pub enable_module_command: Allowed,
     /// `enable-protected-configs`: the clients whose CONFIG SET may change where data is stored.
     pub enable_protected_configs: Allowed,
@@ -292,9 +292,9 @@ pub struct Config {
     pub protected_mode: bool,
     /// `hz`: runs of the periodic work per second, which bounds the delay of active expiry.
     pub hz: u32,
-    /// `appendonly`
+    /// `appendonly`: set if the node writes an append-only file.
     pub appendonly: bool,
-    /// `appendfsync`
+    /// `appendfsync`: always, every second, or left to the operating system.
     pub appendfsync: Fsync,
     /// `aof-timestamp-enabled`: the append-only file records when its commands were written, for
     /// `redis-check-aof`.
@@ -311,46 +311,54 @@ pub struct Config {
     pub save: Vec<(u64, u64)>,
     /// `replicaof`: host and port of the master to follow from the start.
     pub replicaof: Option<(String, u16)>,
-    /// `replica-read-only`
+    /// `replica-read-only`: set if a replica refuses writes of its clients.
     pub replica_read_only: bool,
-    /// `replica-serve-stale-data`
+    /// `replica-serve-stale-data`: set if a replica answers while its link to the master is down.
     pub replica_serve_stale_data: bool,
-    /// `min-replicas-to-write`
+    /// `min-replicas-to-write`: a master with fewer good replicas refuses writes; 0 for no such
+    /// limit.
     pub min_replicas_to_write: usize,
-    /// `replica-announce-ip`, `replica-announce-port`, `replica-announced` and `replica-priority`
+    /// `replica-announce-ip`, `replica-announce-port`, `replica-announced` and `replica-priority`:
+    /// the properties that a replica announces to its master.
     pub announce: Announce,
-    /// `min-replicas-max-lag` in seconds
+    /// `min-replicas-max-lag`: the age in seconds of the last acknowledgement up to which a replica
+    /// counts as good.
     pub min_replicas_max_lag: u64,
-    /// `repl-timeout` in seconds
+    /// `repl-timeout`: the silence in seconds after which a replication link is closed.
     pub repl_timeout: u64,
-    /// `repl-ping-replica-period` in seconds
+    /// `repl-ping-replica-period`: the time in seconds between two PINGs of a master to its
+    /// replicas.
     pub repl_ping_period: u64,
     /// `repl-diskless-sync`: snapshots for replicas go to the socket, after a delay for more
     /// replicas to join.
     pub repl_diskless_sync: bool,
-    /// `repl-diskless-sync-delay` in seconds
+    /// `repl-diskless-sync-delay`: the time in seconds for which a snapshot waits for more
+    /// replicas.
     pub repl_diskless_sync_delay: u64,
-    /// `repl-backlog-size` in bytes
+    /// `repl-backlog-size`: the bytes of the stream kept for partial resynchronization.
     pub repl_backlog_size: usize,
     /// `repl-backlog-ttl`: the time in seconds for which a master without replicas keeps the
     /// backlog; 0 for no limit.
     pub repl_backlog_ttl: u64,
-    /// `busy-reply-threshold` in milliseconds
+    /// `busy-reply-threshold`: the time in milliseconds after which other clients get BUSY during a
+    /// script.
     pub busy_reply_threshold: u64,
-    /// `proto-max-bulk-len` in bytes
+    /// `proto-max-bulk-len`: the length in bytes above which an argument is refused.
     pub proto_max_bulk_len: usize,
-    /// `client-query-buffer-limit` in bytes
+    /// `client-query-buffer-limit`: the bytes of unread input above which a client is disconnected.
     pub client_query_buffer_limit: usize,
-    /// `client-output-buffer-limit` of clients, replicas and subscribers
+    /// `client-output-buffer-limit`: the limits for clients, replicas and subscribers, in this
+    /// order.
     pub output_limits: [BufferLimit; 3],
-    /// `notify-keyspace-events`
+    /// `notify-keyspace-events`: the classes of published events. Default: none.
     pub notify_keyspace_events: Notify,
     /// The number of Lua instructions after which a script counts as endless and the node as busy,
     /// if scripts do not run by a clock; see [`Env::script_clock`](crate::env::Env::script_clock).
     /// Not an option of Redis, which counts time: in the simulator a script takes no time, and a
     /// number of instructions is the same on every machine.
     pub script_budget: u64,
-    /// `hash-max-listpack-entries` and its siblings
+    /// `hash-max-listpack-entries` and its siblings: the sizes up to which values have compact
+    /// encodings.
     pub encodings: Encodings,
     /// `list-max-listpack-size`: the elements in a node of a list, or its size from -1 (4
     /// kilobytes) to -5 (64). Snapshots split lists into such nodes.
@@ -359,7 +367,7 @@ pub struct Config {
     pub rdb_compression: bool,
     /// The file of the options, which CONFIG REWRITE writes; empty for none.
     pub config_file: String,
-    /// `loglevel`
+    /// `loglevel`: lines of lower importance are not logged. Default `notice`.
     pub loglevel: Level,
     /// The process id in INFO. A simulated node is the only process of its machine, and has id 1.
     pub process_id: u32,
@@ -392,7 +400,7 @@ pub struct Config {
     /// `loading-process-events-interval-bytes`: the number of bytes of a file between two turns of
     /// clients; 0 for no turns.
     pub loading_process_events_interval_bytes: u64,
-    /// `repl-diskless-load`.
+    /// `repl-diskless-load`: the place of a snapshot that a replica receives, disk or memory.
     pub repl_diskless_load: DisklessLoad,
     /// `repl-diskless-sync-max-replicas`: a snapshot begins immediately with this many waiting
     /// replicas; 0 to always wait for the delay.
@@ -404,7 +412,7 @@ pub struct Config {
     pub propagation_error_behavior: String,
     /// `shutdown-on-sigint`: the options of the SHUTDOWN that the signal triggers.
     pub shutdown_on_sigint: String,
-    /// `shutdown-on-sigterm`: likewise.
+    /// `shutdown-on-sigterm`: the options of the SHUTDOWN that SIGTERM triggers.
     pub shutdown_on_sigterm: String,
     /// `dir`: the data folder that the node reports. The program that starts the node chooses the
     /// real one.
@@ -554,7 +562,8 @@ impl Config {
         self.replicaof = address;
     }
 
-    /// Sets `save` from the text of [`Config::save_points`].
+    /// Sets `save` from the text of [`Config::save_points`]; words that are not numbers are
+    /// skipped.
     pub fn set_save_points(&mut self, text: &str) {
         let numbers: Vec<u64> = text.split_ascii_whitespace().filter_map(|word| word.parse().ok()).collect();
         self.save = numbers.as_chunks::<2>().0.iter().map(|&[seconds, changes]| (seconds, changes)).collect();

@@ -27,12 +27,12 @@ impl ManualClock {
         ManualClock(Rc::new(Shared { now, sleepers: RefCell::default() }))
     }
 
-    /// The time of the wall clock.
+    /// Returns the reading of the wall clock, which moves together with the monotonic clock.
     pub fn wall(&self) -> Wall {
         self.0.now.get().0
     }
 
-    /// The time of the monotonic clock.
+    /// Returns the reading of the monotonic clock, which begins at zero.
     pub fn monotonic(&self) -> Monotonic {
         self.0.now.get().1
     }

@@ -52,7 +52,7 @@ impl Ends {
     /// The address of a peer without an address.
     pub(crate) const NOBODY: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
 
-    /// The ends of a TCP connection.
+    /// Returns the ends of a TCP connection, with addresses such as `127.0.0.1:51000`.
     pub fn tcp(peer: SocketAddr, local: SocketAddr) -> Ends {
         Ends { host: peer.ip(), peer: peer.to_string(), local: local.to_string() }
     }

@@ -51,7 +51,7 @@ impl Hash {
         self.get(field).is_some()
     }
 
-    /// Sets a field; returns true if it is new.
+    /// Sets a field, or replaces its value; returns true if the field is new.
     pub fn set(&mut self, field: &Bytes, value: impl Into<Blob>, encodings: &Encodings) -> bool {
         let value = value.into();
         if field.len().max(value.len()) > encodings.hash_value_max {

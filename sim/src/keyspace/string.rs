@@ -59,7 +59,7 @@ impl Str {
         Str { bytes: bytes.into(), written: Written::Edited }
     }
 
-    /// Returns the bytes of the string.
+    /// Returns the bytes; those of an integer are its decimal digits.
     pub fn bytes(&self) -> &Blob {
         &self.bytes
     }

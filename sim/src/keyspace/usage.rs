@@ -30,7 +30,7 @@ const FREQUENCY_BITS: u32 = 8;
 pub struct Draw {
     /// Growth and decay of the counter.
     pub lfu: Lfu,
-    /// Random bits.
+    /// 64 random bits.
     pub bits: u64,
 }
 

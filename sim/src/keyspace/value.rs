@@ -22,17 +22,17 @@ pub enum Value {
 /// A type, as named in the reply of TYPE.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `string`
+    /// A byte string; TYPE replies `string`.
     String,
-    /// `hash`
+    /// A map from fields to values; TYPE replies `hash`.
     Hash,
-    /// `list`
+    /// A sequence of byte strings; TYPE replies `list`.
     List,
-    /// `set`
+    /// Byte strings, each once; TYPE replies `set`.
     Set,
-    /// `zset`
+    /// Byte strings ordered by score; TYPE replies `zset`.
     SortedSet,
-    /// `stream`
+    /// Entries ordered by id; TYPE replies `stream`.
     Stream,
 }
 

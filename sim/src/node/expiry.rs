@@ -13,7 +13,7 @@ use crate::{
 /// The purpose of the lookup that found an expired key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// To read the key.
+    /// To read the key; a replica does not delete it then.
     Read,
     /// To write to the key.
     Write,

@@ -109,7 +109,7 @@ impl Spikes {
         self.samples.iter().copied()
     }
 
-    /// Returns the latest spike.
+    /// Returns the latest spike; [`Spikes::worst_ms`] is the longest.
     pub fn latest(&self) -> Spike {
         self.samples.back().copied().unwrap_or_default()
     }

@@ -39,34 +39,34 @@ use crate::{
     time::Monotonic,
 };
 
-/// All state of a node.
+/// The whole state of a node: its data, its connections, its files and its roles.
 #[derive(Debug)]
 pub struct Node {
-    /// The options.
+    /// The options, as CONFIG GET prints them.
     pub config: Config,
-    /// The users.
+    /// The users with their permissions (ACL), and the log of denials.
     pub acl: Acl,
     /// The databases, by number.
     pub dbs: Vec<Db>,
-    /// The connections.
+    /// The connections, with their subscriptions and watched keys.
     pub clients: Clients,
     /// The files on disk, and those being written.
     pub persistence: Persistence,
-    /// The switches of DEBUG.
+    /// The switches that DEBUG sets.
     pub debug: DebugSwitches,
     /// The Lua engine, with the scripts that it has cached.
     pub scripts: Engine,
-    /// The libraries of functions.
+    /// The libraries that FUNCTION LOAD has loaded.
     pub libraries: Libraries,
     /// The script that exceeds its time limit, if one runs.
     pub busy: Option<Busy>,
-    /// The counters.
+    /// The counters that INFO prints and CONFIG RESETSTAT resets.
     pub stats: Stats,
     /// Its role in replication, as a master or a replica.
     pub replication: Replication,
     /// 40 hex digits that name this run of the process.
     pub run_id: String,
-    /// The start of the process.
+    /// The time at which the process started, by the monotonic clock.
     pub started: Monotonic,
     /// CLIENT PAUSE: the end of the pause, and the commands that it holds back.
     pub paused: Option<(Monotonic, PauseMode)>,
@@ -128,13 +128,13 @@ pub struct Persistence {
 /// The switches of DEBUG, which tests of servers use.
 #[derive(Debug)]
 pub struct DebugSwitches {
-    /// DEBUG SET-ACTIVE-EXPIRE.
+    /// DEBUG SET-ACTIVE-EXPIRE: set if the periodic work removes expired keys. True by default.
     pub active_expire: bool,
     /// DEBUG PAUSE-CRON: the periodic work is suspended, and signals wait.
     pub cron_paused: bool,
     /// DEBUG SET-SKIP-CHECKSUM-VALIDATION: payloads are restored regardless of their checksums.
     pub skip_checksums: bool,
-    /// DEBUG REPLYBUFFER.
+    /// DEBUG REPLYBUFFER: the rules by which reply buffers are resized.
     pub reply_buffer: ReplyBufferRules,
     /// DEBUG SET-DISABLE-DENY-SCRIPTS: scripts may call DEBUG.
     pub scripts_may_debug: bool,
@@ -167,7 +167,7 @@ pub struct Busy {
     pub wrote: bool,
     /// The name of the function, if it is not a script.
     pub function: Option<String>,
-    /// The command that called it.
+    /// The command that called it, such as EVAL or FCALL with its arguments.
     pub command: Vec<Bytes>,
     /// The time of the call.
     pub since: Monotonic,
@@ -205,15 +205,15 @@ pub struct Shutdown {
 /// before all of it is loaded.
 #[derive(Debug)]
 pub struct Loading {
-    /// The end of the loading.
+    /// The time at which all keys are loaded and become visible.
     pub until: Monotonic,
     /// The wall-clock second at which the loading began.
     pub since: i64,
     /// The length of the file in bytes.
     pub len: usize,
-    /// The databases loaded.
+    /// The databases that replace the node's own at the end.
     pub dbs: Vec<Db>,
-    /// The reason for loading.
+    /// The reason for loading, which decides what follows.
     pub purpose: Purpose,
 }
 
@@ -221,7 +221,7 @@ pub struct Loading {
 /// on disk at its end. If the node goes down before, its disk is unchanged.
 #[derive(Debug)]
 pub struct Background {
-    /// The kind of job.
+    /// The kind of job, with the bytes that it writes.
     pub job: Job,
     /// The time of its beginning.
     pub began: Monotonic,
@@ -242,10 +242,10 @@ impl Background {
     }
 }
 
-/// A background job.
+/// A background job: a save, a snapshot for replicas, or a rewrite of the append-only file.
 #[derive(Debug)]
 pub enum Job {
-    /// A snapshot.
+    /// A snapshot to disk, begun by BGSAVE or a save point.
     Snapshot {
         /// The whole file.
         snapshot: Bytes,
@@ -272,16 +272,16 @@ pub enum Job {
 /// The data that clients see while the node loads the snapshot of its master.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Receiving {
-    /// The error LOADING.
+    /// No data: commands get the error LOADING.
     WithoutData,
-    /// The data from before.
+    /// The data from before the snapshot (`repl-diskless-load swapdb`).
     BesideData,
 }
 
 /// The reason for loading data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// The start of the node.
+    /// The start of the node: its files are loaded.
     Start,
     /// A request of this client, which waits for a reply (DEBUG RELOAD).
     Client(ConnId),
@@ -292,7 +292,7 @@ pub enum Purpose {
 /// The commands that CLIENT PAUSE holds back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PauseMode {
-    /// All of them.
+    /// All commands.
     All,
     /// Commands that may write.
     Write,

@@ -12,7 +12,7 @@ const ARGUMENTS_MAX: usize = 32;
 /// left out.
 const ARGUMENT_LEN_MAX: usize = 128;
 
-/// One slow command.
+/// A command that took at least `slowlog-log-slower-than`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
     /// The entry's number, counted from 0.
@@ -29,7 +29,7 @@ pub struct Slow {
     pub name: Bytes,
 }
 
-/// The log of slow commands.
+/// The latest slow commands (SLOWLOG), at most `slowlog-max-len`.
 #[derive(Debug, Clone, Default)]
 pub struct SlowLog {
     next: u64,

@@ -18,7 +18,7 @@ pub struct Stats {
     pub connections: u64,
     /// Connections refused because of `maxclients`.
     pub rejected: u64,
-    /// Commands executed.
+    /// Commands executed; a command that blocks counts once.
     pub commands: u64,
     /// Keys removed because they expired.
     pub expired: u64,
@@ -48,7 +48,7 @@ pub struct Stats {
     pub rewrites: u64,
     /// The number of most recent rewrites that failed in a row.
     pub rewrites_failed: u64,
-    /// Error replies.
+    /// Error replies of all kinds.
     pub errors: u64,
     /// Error replies by their first word, such as `WRONGTYPE`.
     pub errors_by_code: BTreeMap<String, u64>,
@@ -65,20 +65,20 @@ pub struct Stats {
     pub repl_in: u64,
     /// Bytes sent to replicas.
     pub repl_out: u64,
-    /// Reads from connections.
+    /// Reads from connections, the link to the master included.
     pub reads: u64,
-    /// Writes to connections.
+    /// Writes of output to clients and replicas.
     pub writes: u64,
-    /// Recent rates.
+    /// The rates per second that INFO prints as `instantaneous_*`.
     pub rates: Rates,
-    /// Resizes of reply buffers.
+    /// The number of reply buffers that grew or shrank.
     pub reply_buffers: ReplyBufferChanges,
 }
 
 /// The counts of the calls of one command by result.
 #[derive(Debug, Clone, Default)]
 pub struct Calls {
-    /// Calls executed.
+    /// Calls executed, those that failed included.
     pub executed: u64,
     /// Calls refused before they ran.
     pub rejected: u64,

@@ -2,7 +2,7 @@
 
 use crate::time::Monotonic;
 
-/// A failover in progress.
+/// A failover in progress, begun by the command FAILOVER.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failover {
     /// The target replica, host and port; `None` for the first one that has the whole stream.

@@ -55,16 +55,16 @@ pub enum Stage {
     Connected,
 }
 
-/// The link to a master.
+/// The link of a replica to its master, from the dial to the stream.
 #[derive(Debug)]
 pub struct MasterLink {
     /// The master's host, as REPLICAOF named it.
     pub host: String,
-    /// The master's port.
+    /// The master's port for clients.
     pub port: u16,
     /// The connection; `None` until it is dialed.
     pub conn: Option<ConnId>,
-    /// The progress of the link.
+    /// The stage that the handshake or the synchronization has reached.
     pub stage: Stage,
     /// The wall-clock second of the last data from the master, or of the start of the attempt.
     pub last_io_secs: i64,

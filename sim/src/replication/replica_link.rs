@@ -9,7 +9,7 @@ use crate::time::Monotonic;
 pub enum Feed {
     /// It has sent its port or its capabilities, but has not requested the stream yet.
     Introduced,
-    /// It waits for a snapshot.
+    /// It waits for the master to begin a snapshot.
     WaitingForSnapshot {
         /// The wall-clock second at which it began to wait.
         since: i64,
@@ -24,20 +24,20 @@ pub enum Feed {
         snapshot: Bytes,
         /// The end mark of a diskless transfer; `None` if the snapshot goes through a file.
         mark: Option<String>,
-        /// The offset of the snapshot.
+        /// The offset in the stream that the snapshot's data has.
         offset: u64,
     },
     /// The snapshot is being transferred. Later writes wait in the backlog until the replica
     /// acknowledges that it has loaded the snapshot. In all other respects the replica is online.
     Loading {
-        /// The offset of the snapshot.
+        /// The offset in the stream that the snapshot's data has.
         offset: u64,
     },
     /// It receives the stream.
     Online,
 }
 
-/// A replica.
+/// A replica of this node: its announced address and abilities, and the state of its stream.
 #[derive(Debug, Clone)]
 pub struct ReplicaLink {
     /// The port on which it listens (REPLCONF listening-port); 0 if unknown.

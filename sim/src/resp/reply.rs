@@ -24,7 +24,7 @@ pub enum Reply {
     Status(Cow<'static, str>),
     /// `-ERR ...`: code and text, without line breaks.
     Error(Cow<'static, str>),
-    /// `:1`
+    /// `:1`: a signed 64-bit number.
     Integer(i64),
     /// `$3`: any bytes.
     Bulk(Blob),
@@ -32,7 +32,7 @@ pub enum Reply {
     Null,
     /// `*-1` (RESP2) or `_` (RESP3): no array, as in replies of EXEC and the blocking pops.
     NullArray,
-    /// `*2`
+    /// `*2`: a sequence of replies, perhaps of different kinds.
     Array(Vec<Reply>),
     /// `%1` in RESP3; a flat array of twice the length in RESP2.
     Map(Vec<(Reply, Reply)>),
@@ -107,7 +107,7 @@ impl Reply {
         Reply::Written(bytes.into())
     }
 
-    /// Returns true for an error reply.
+    /// Returns true for an error reply itself; false for an array that contains errors.
     pub fn is_error(&self) -> bool {
         matches!(self, Reply::Error(_))
     }

@@ -35,7 +35,7 @@ use crate::{
 /// Limits of a library's code while it loads.
 const LOAD_LIMITS: Limits = Limits { budget: 50_000_000, turn: Duration::from_millis(500) };
 
-/// A compiled script.
+/// A compiled script of the cache, found by its SHA-1.
 #[derive(Debug)]
 pub struct Script {
     /// SHA-1 of the script: 40 lower-case hex digits.
@@ -51,9 +51,9 @@ pub struct Script {
 /// A script or a function to run.
 #[derive(Debug, Clone, Copy)]
 pub enum Callee<'a> {
-    /// A script.
+    /// A script, called by EVAL or EVALSHA.
     Script(&'a Script),
-    /// A function of a library.
+    /// A function of a library, called by FCALL.
     Function(&'a LibraryFunction),
 }
 
@@ -86,9 +86,9 @@ impl<'a> Callee<'a> {
 pub struct Run<'a> {
     /// The script or function to run.
     pub callee: Callee<'a>,
-    /// Keys.
+    /// The keys, which the script reads as `KEYS`.
     pub keys: &'a [Bytes],
-    /// Other arguments.
+    /// The other arguments, which the script reads as `ARGV`.
     pub args: &'a [Bytes],
     /// Instructions until the script is suspended, if the node has no clock for scripts.
     pub budget: u64,
@@ -263,7 +263,7 @@ impl Engine {
         self.idle.take()
     }
 
-    /// Keeps a host for [`Engine::idle_host`].
+    /// Keeps a host for the next run, which gets it from [`Engine::idle_host`].
     pub fn keep_host(&self, host: Box<dyn Host>) {
         self.idle.replace(Some(host));
     }

@@ -5,7 +5,7 @@
 pub struct ScriptErrors {
     /// Number of errors of commands that the script called. They were counted at the call.
     pub counted: u64,
-    /// Codes of the other errors.
+    /// The first words of the other errors, such as `ERR`.
     pub codes: Vec<String>,
 }
 

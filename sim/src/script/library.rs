@@ -15,7 +15,7 @@ use crate::resp::{quotable, split_words};
 /// The first line of a library's code, `#!lua name=mylib`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Name of the library.
+    /// The name in the line, of letters, digits and underscores.
     pub name: String,
     /// Length of the line without its newline. The source begins at the newline, so that line
     /// numbers do not change.
@@ -76,10 +76,10 @@ pub struct LibraryFunction {
     pub(super) tail: Tail,
 }
 
-/// A library.
+/// A library that FUNCTION LOAD has compiled: its code and its functions.
 #[derive(Debug)]
 pub struct Library {
-    /// Name of the library.
+    /// The name by which FUNCTION DELETE and FUNCTION LIST find it.
     pub name: String,
     /// Code, as it was loaded.
     pub code: Bytes,
@@ -111,7 +111,7 @@ impl Library {
     }
 }
 
-/// All libraries of a node.
+/// All libraries of a node. No two of them register the same function.
 #[derive(Debug, Default, Clone)]
 pub struct Libraries {
     by_name: BTreeMap<String, Rc<Library>>,
@@ -181,7 +181,7 @@ impl Libraries {
         self.by_name.values()
     }
 
-    /// Returns the number of libraries.
+    /// Returns the number of libraries, not of functions.
     pub fn len(&self) -> usize {
         self.by_name.len()
     }

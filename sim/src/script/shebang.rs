@@ -31,12 +31,12 @@ const NAMED: [(&str, Flags); 5] = [
 ];
 
 impl Flags {
-    /// Finds the flag with this name.
+    /// Finds the flag with this name in a shebang line; `None` if it is unknown.
     pub fn named(name: &[u8]) -> Option<Flags> {
         NAMED.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, flag)| *flag)
     }
 
-    /// Returns the names of these flags.
+    /// Returns the names of these flags, as FUNCTION LIST prints them.
     pub fn names(self) -> impl Iterator<Item = &'static str> {
         NAMED.iter().filter(move |(_, flag)| self.contains(*flag)).map(|(name, _)| *name)
     }

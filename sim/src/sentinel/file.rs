@@ -72,7 +72,7 @@ pub fn check_option(option: &str, value: &str) -> Result<(), String> {
 pub struct Mistake {
     /// The number of the line, from 1.
     pub line: usize,
-    /// The text of the line.
+    /// The line as written.
     pub text: String,
     /// The reason why it is wrong.
     pub why: String,

@@ -7,7 +7,7 @@ use crate::event::Action;
 pub struct Telling {
     /// The name of the event, which is the channel.
     pub event: &'static str,
-    /// The message.
+    /// The text for the subscribers, such as `master m 10.0.0.1 6379`.
     pub message: String,
 }
 

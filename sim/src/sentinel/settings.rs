@@ -21,7 +21,7 @@ pub struct Times {
     pub failover_timeout: i64,
     /// Between two ticks: a longer time begins TILT.
     pub tilt_trigger: i64,
-    /// The duration of TILT.
+    /// The time in milliseconds for which TILT lasts, in which nothing is decided.
     pub tilt: i64,
     /// The time that a replica has to accept its new master.
     pub reconf: i64,
@@ -76,10 +76,10 @@ impl Times {
     }
 }
 
-/// The settings of one master.
+/// The settings of one monitored master, as `sentinel.conf` has them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MasterSettings {
-    /// Its first address.
+    /// The address given by `sentinel monitor`, before any failover.
     pub address: Address,
     /// Number of Sentinels that must see it down.
     pub quorum: u32,

@@ -21,7 +21,7 @@ pub enum Wanted {
 }
 
 impl Sentinel {
-    /// The maps of all masters.
+    /// Returns the reply of SENTINEL MASTERS: a map for each monitored master.
     pub fn show_masters(&self, now: i64) -> Reply {
         self.masters.values().map(|master| self.map(master, &Who::Master, now)).collect::<Vec<_>>().into()
     }
@@ -57,7 +57,7 @@ impl Sentinel {
         Some((usable, usable < master.settings.quorum as usize, usable < voters / 2 + 1))
     }
 
-    /// The lines of the section `sentinel` of INFO.
+    /// Returns the lines of the section `sentinel` of INFO, without their line breaks.
     pub fn info_lines(&self, now: i64) -> Vec<String> {
         let tilt_secs = self.tilt_since.map_or(-1, |since| (now - since) / 1_000);
         let failures = u8::from(self.crash_after_election) | u8::from(self.crash_after_promotion) << 1;

@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{env::Env, event::ConnId, time::Monotonic};
 
-/// The state of a Sentinel.
+/// The whole state of a Sentinel: its settings, the masters that it monitors, and its epoch.
 #[derive(Debug)]
 pub struct Sentinel {
     /// The configuration, except that of each master.
@@ -100,7 +100,7 @@ impl Sentinel {
         self.tell("+monitor", message);
     }
 
-    /// The id among Sentinels.
+    /// Returns the id that distinguishes this Sentinel from others, as SENTINEL MYID replies it.
     pub fn my_id(&self) -> &str {
         &self.my_id
     }

@@ -13,7 +13,7 @@ pub struct Opinion {
     /// The candidate that it voted for; `None` if no vote was requested, or it has not voted since
     /// its start.
     pub leader: Option<String>,
-    /// The epoch of the vote.
+    /// The epoch of the vote; 0 if the master is unknown.
     pub leader_epoch: u64,
 }
 

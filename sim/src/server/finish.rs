@@ -20,8 +20,8 @@ pub(super) struct Finished {
     pub(super) effects: Option<Effects>,
     /// Its reply.
     pub(super) reply: Reply,
-    /// True if its client was blocked and has been unblocked: the input it sent during the wait
-    /// must then be processed.
+    /// True if the command had blocked its client and the wait is over: the input that the client
+    /// sent during the wait must then be processed.
     pub(super) waited: bool,
 }
 

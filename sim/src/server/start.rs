@@ -37,7 +37,7 @@ pub enum StartError {
     Snapshot {
         /// The file's name.
         file: String,
-        /// The damage.
+        /// The mistake that was found in it.
         error: rdb::RdbError,
     },
     /// The file of the snapshot cannot be read.
@@ -45,7 +45,7 @@ pub enum StartError {
     File {
         /// The file's name.
         file: String,
-        /// The reason.
+        /// The error of the operating system.
         error: io::Error,
     },
     /// The append-only file cannot be read.

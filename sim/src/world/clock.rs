@@ -9,19 +9,19 @@ use std::{fmt, time::Duration};
 
 use crate::time::{Boottime, Monotonic, True, Wall};
 
-/// One of the clocks of a host.
+/// One of the three clocks of a host, each with its own error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ClockId {
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME`: a fault can step it forwards and backwards.
     Wall,
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC`: stops while the host is suspended.
     Monotonic,
-    /// `CLOCK_BOOTTIME`.
+    /// `CLOCK_BOOTTIME`: continues while the host is suspended.
     Boottime,
 }
 
 impl ClockId {
-    /// The clocks of a host.
+    /// The three clocks in the order of their readings.
     pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
 
     /// Returns the name of one clock, or that of all of them, for the description of a fault.
@@ -71,11 +71,11 @@ impl fmt::Display for Rate {
 /// The readings of a host's clocks at one true instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reading {
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME`, since the Unix epoch.
     pub wall: Wall,
-    /// `CLOCK_MONOTONIC`.
+    /// `CLOCK_MONOTONIC`, without the time of suspensions.
     pub monotonic: Monotonic,
-    /// `CLOCK_BOOTTIME`.
+    /// `CLOCK_BOOTTIME`, with the time of suspensions.
     pub boottime: Boottime,
 }
 

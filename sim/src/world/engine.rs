@@ -20,7 +20,7 @@ pub enum Engine {
 }
 
 impl Engine {
-    /// All engines.
+    /// All engines of this build; `turmoil` only with the feature.
     pub const ALL: &[Engine] = &[
         Engine::Event,
         #[cfg(feature = "turmoil")]
@@ -38,7 +38,7 @@ impl Engine {
         }
     }
 
-    /// Returns the engine of this name.
+    /// Finds an engine by its name in commands; `None` if this build has no such engine.
     pub fn named(name: &str) -> Option<Engine> {
         Engine::ALL.iter().copied().find(|engine| engine.name() == name)
     }

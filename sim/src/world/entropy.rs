@@ -21,7 +21,7 @@ impl Entropy {
         Self { seed }
     }
 
-    /// Returns the seed.
+    /// Returns the seed given to [`Entropy::new`].
     pub const fn seed(&self) -> u64 {
         self.seed
     }

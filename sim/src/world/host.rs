@@ -57,7 +57,7 @@ pub struct HostCtx {
 }
 
 impl HostCtx {
-    /// Returns the host's name.
+    /// Returns the host's name, which is unique in its world.
     pub fn name(&self) -> &str {
         &self.machine.name
     }
@@ -190,7 +190,7 @@ impl HostCtx {
         self.record(Event::Observed { kind, detail: detail.into() });
     }
 
-    /// Records an event of this host.
+    /// Adds an event of this host to the trace, with its clocks' readings.
     pub fn record(&self, event: Event) {
         self.machine.record(event);
     }
@@ -289,7 +289,7 @@ impl<F: Future<Output = ()> + Unpin> Future for Loud<F> {
 /// Makes a host's software; called at every start.
 pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
 
-/// The state of a host.
+/// The state of a host's software and kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HostState {
     /// Its software runs, or has ended by itself.

@@ -18,28 +18,28 @@ pub enum Latency {
     Fixed(Duration),
     /// Any duration from `min` to `max`, all equally likely.
     Uniform {
-        /// The shortest.
+        /// The shortest latency.
         min: Duration,
-        /// The longest.
+        /// The longest latency.
         max: Duration,
     },
     /// `min` plus an exponential delay with this mean.
     Exponential {
-        /// The shortest.
+        /// The latency without the additional delay.
         min: Duration,
         /// The mean of the additional delay.
         mean: Duration,
-        /// The maximum of the additional delay.
+        /// The maximum of the additional delay; longer draws are cut to it.
         cap: Duration,
     },
     /// Log-normal: half of the packets are faster than `median`; `sigma` determines the length of
     /// the tail (0.5 is a calm network).
     LogNormal {
-        /// The median.
+        /// The median: half of the packets are faster.
         median: Duration,
-        /// Standard deviation of the logarithm.
+        /// The standard deviation of the latency's natural logarithm.
         sigma: f64,
-        /// The longest.
+        /// The longest latency; longer draws are cut to it.
         cap: Duration,
     },
 }

@@ -1,5 +1,6 @@
-//! Faults that select messages: "lose the reply of the k-th command matching ...", "delay the
-//! request matching ...". Rules are data; the driver of a node evaluates them for every command.
+//! Faults that apply to selected messages: "lose the reply of the k-th command matching ...",
+//! "delay the request matching ...". Rules are data; the driver of a node evaluates them for every
+//! command.
 
 use std::{fmt, time::Duration};
 
@@ -30,9 +31,9 @@ impl MessageFault {
 /// Selects commands, and a fault for them. A missing criterion matches every command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
-    /// The node that receives the command.
+    /// The name of the node that receives the command; `None` for any.
     pub node: Option<String>,
-    /// The host that sends the command.
+    /// The name of the host that sends the command; `None` for any.
     pub client: Option<String>,
     /// The command's name; the case of letters is ignored.
     pub command: Option<String>,
@@ -42,7 +43,7 @@ pub struct Rule {
     pub nth: u64,
     /// The number of matches, from `nth` on, that the fault applies to.
     pub times: u64,
-    /// The fault.
+    /// The fault that each selected command suffers.
     pub fault: MessageFault,
 }
 
@@ -82,7 +83,7 @@ impl fmt::Display for Rule {
     }
 }
 
-/// The rules in force, each with its cause and the number of its matches.
+/// The rules in force, each with its cause and its number of matches so far.
 #[derive(Debug, Default)]
 pub(super) struct Rules(Vec<(Cause, Rule, u64)>);
 
@@ -104,8 +105,8 @@ impl Rules {
         self.0.is_empty()
     }
 
-    /// Returns the effect of all rules on this command. Every matching rule counts it, and those
-    /// within their range act on it.
+    /// Returns the effect of all rules on this command. Every matching rule counts the command, and
+    /// applies its fault if the count is within the rule's range.
     pub(super) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut fate = Fate::default();
         self.0.retain_mut(|(_, rule, matched)| {
@@ -153,7 +154,7 @@ mod tests {
         for (row, (node, client, arguments, expected)) in rows.into_iter().enumerate() {
             let expected = Fate { breaks: expected, ..Fate::default() };
             assert_eq!(rules.judge(node, client, arguments), expected, "row {row}");
-            // With its last match the rule is removed.
+            // The last match removes the rule.
             assert_eq!(rules.is_empty(), row >= 6, "row {row}");
         }
     }
@@ -178,8 +179,8 @@ mod tests {
                 &[MessageFault::DelayRequest(ms(50)), MessageFault::Break(Break::LoseReply)],
                 broken(Break::LoseReply, 50),
             ),
-            // A closed connection is also silent, and a command that never arrived has no reply to
-            // lose.
+            // A broken connection sends no reply either, and a command that never arrived has no
+            // reply to lose.
             (
                 &[MessageFault::Break(Break::LoseReply), MessageFault::Break(Break::BeforeReply)],
                 broken(Break::BeforeReply, 0),
@@ -195,7 +196,7 @@ mod tests {
                 rules.add(Cause::from(at.to_string()), Rule::new(*act));
             }
             assert_eq!(rules.judge("m", "c", &["GET", "a"]), expected, "{acts:?}");
-            // Each rule was for the first command only, and each has counted it.
+            // Each rule applied to the first command only, and has counted it.
             assert_eq!(rules.judge("m", "c", &["GET", "a"]), Fate::default(), "{acts:?}");
         }
     }

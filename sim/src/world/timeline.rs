@@ -49,7 +49,7 @@ pub enum WorldError {
     /// Too much happened without time advancing: most likely some code wakes itself forever.
     #[error("{steps} polls and packets at the one instant {at}; the last host to run was {host}")]
     Livelock {
-        /// The true time.
+        /// The instant of true time at which the run is stuck.
         at: True,
         /// The host that ran last.
         host: String,
@@ -59,23 +59,23 @@ pub enum WorldError {
     /// The run was longer than its limit.
     #[error("the run reached its limit of {steps} polls and packets at {at}")]
     TooLong {
-        /// The true time.
+        /// The true time that the run had reached.
         at: True,
-        /// The limit.
+        /// The limit on polls and packets.
         steps: u64,
     },
     /// The verb changes the clock of a real server process.
     #[error("\"{verb}\" cannot be done to the clock of a real process")]
     Impossible {
-        /// The order.
+        /// The verb, in the words of the trace.
         verb: String,
     },
     /// An order names a host that does not exist.
     #[error("no host is called {host}, as \"{verb}\" has it; there are {known}")]
     UnknownHost {
-        /// The name.
+        /// The name that no host has.
         host: String,
-        /// The order.
+        /// The verb that names it.
         verb: String,
         /// The names of the hosts, separated by commas.
         known: String,
@@ -164,7 +164,7 @@ impl World {
         world
     }
 
-    /// Returns true time.
+    /// Returns the present true time, which begins at zero.
     pub fn now(&self) -> True {
         self.shared.now()
     }
@@ -179,7 +179,7 @@ impl World {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| lock(&h.machine.clock).clone())
     }
 
-    /// Returns the address of a host.
+    /// Returns the IP address of a host; `None` if no host has this name.
     pub fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| h.address)
     }

@@ -12,7 +12,7 @@ use crate::time::True;
 /// The name of a host, cheap to copy.
 pub type HostName = Arc<str>;
 
-/// An event of a run.
+/// An event of a run: everything that happens to hosts, packets and commands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what they are")]
 pub enum Event {
@@ -43,16 +43,16 @@ pub enum Event {
     Observed { kind: &'static str, detail: String },
 }
 
-/// An event with its time and place.
+/// An event with its time and its host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The number of the record, counted from 0.
     pub number: u64,
-    /// True time.
+    /// The instant in true time, which no host can read.
     pub at: True,
     /// The host and the readings of its clocks; `None` for faults.
     pub host: Option<(HostName, Reading)>,
-    /// The event.
+    /// The event, such as a crash, a packet or a reply.
     pub event: Event,
 }
 
@@ -159,13 +159,13 @@ impl fmt::Display for Record {
 /// Selects the records to keep; the fingerprint covers all records in any case.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceRetention {
-    /// Keep none.
+    /// Keep no records: only the fingerprint remains.
     Nothing,
     /// Keep this many of the last records.
     Last(usize),
     /// Keep all except packets.
     Events,
-    /// Keep all.
+    /// Keep all records, packets included.
     All,
 }
 

@@ -61,7 +61,7 @@ struct Plan {
     shard_runs: u64,
 }
 
-/// Run unfinished shards: all, a part of them, or one
+/// Run unfinished shards: all of them, a part of them, or one
 #[derive(Debug, Args)]
 struct Work {
     /// Folder of the campaign, or s3://BUCKET/PREFIX
@@ -85,7 +85,8 @@ struct Status {
     folder: Place,
 }
 
-/// Merge the tables of all shards into one, as a single process writes it, and judge the runs
+/// Merge the tables of all shards into the table that a single process would write, and judge the
+/// runs
 #[derive(Debug, Args)]
 struct Merge {
     /// Folder of the campaign, or s3://BUCKET/PREFIX

@@ -44,14 +44,14 @@ use log::Log;
 /// The server keeps its data in memory only, and each start is empty, unless --data names a folder.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
-    /// TCP port, or 0 for any free one [default: 6379]
+    /// TCP port to listen on, or 0 for any free port [default: 6379]
     #[arg(long)]
     port: Option<u16>,
     /// Address to listen on; may be repeated [default: all addresses; clients of other hosts are
     /// refused unless a password is set or protected-mode is off]
     #[arg(long, value_name = "ADDRESS")]
     bind: Vec<String>,
-    /// Unix socket to listen on as well
+    /// Unix socket to listen on, besides the TCP port
     #[arg(long, value_name = "PATH")]
     unixsocket: Option<String>,
     /// Permissions of the Unix socket, such as 700
@@ -70,12 +70,12 @@ pub(super) struct Serve {
     /// Set an option of redis.conf; may be repeated
     #[arg(long, value_name = "NAME=VALUE")]
     option: Vec<String>,
-    /// Keep the data in this folder, in the files of redis-server: in dump.rdb, which is loaded at
-    /// the start and written by SAVE, BGSAVE, at save points and at the end; with `appendonly yes`,
-    /// in an append-only file
+    /// Keep the data in this folder, in the formats of redis-server: dump.rdb is loaded at the
+    /// start, and written by SAVE, by BGSAVE, at save points and at the end; with `appendonly yes`
+    /// an append-only file is written too, and loaded instead
     #[arg(long, value_name = "FOLDER")]
     data: Option<PathBuf>,
-    /// Least level of logged lines: debug, verbose, notice or warning [default: notice]
+    /// Lowest level of lines to log: debug, verbose, notice or warning [default: notice]
     #[arg(long, value_name = "LEVEL")]
     loglevel: Option<String>,
     /// Append the log to this file instead of standard error; a relative path starts in the folder
@@ -85,9 +85,9 @@ pub(super) struct Serve {
     /// Clock of the node
     #[arg(long, value_enum, default_value_t = Clock::Real)]
     clock: Clock,
-    /// Seed of the server's PRNG, which draws evicted keys and random members, but not run and
-    /// replication IDs: these always differ [default: 0; for a Sentinel or a cluster node its
-    /// process ID, so that several do not start an election at the same instant]
+    /// Seed of the server's PRNG, which draws evicted keys and random members; run and replication
+    /// IDs differ at each start, whatever the seed [default: 0; for a Sentinel or a cluster node
+    /// its process ID, so that several do not start an election at the same instant]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Exit immediately when standard input is closed, as happens when the parent process ends, so

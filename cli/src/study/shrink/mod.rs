@@ -249,7 +249,8 @@ fn links(scenario: &Scenario) -> Vec<Proposal> {
 /// Proposes to reset options of the network and of each lock to their defaults, except those that
 /// identify the lock.
 fn options(scenario: &Scenario) -> Vec<Proposal> {
-    // Another lock would be another experiment, and a lock without a lease has a watchdog.
+    // Another name, kind or subject would make another experiment. Without a lease, the lock has a
+    // watchdog.
     const WHICH: [&str; 8] = ["name", "kind", "subject", "lease", "permits", "count", "window", "per_client"];
     let Ok(whole) = to_table(scenario) else { return Vec::new() };
     let mut proposals = Vec::new();

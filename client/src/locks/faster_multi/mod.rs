@@ -72,7 +72,7 @@ impl Client {
     ///
     /// # Releases
     ///
-    /// If some of its values were lost, a release gives back the others and returns an error:
+    /// If some of its values were lost, a release releases the others and returns an error:
     /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld). The server decides that before it changes
     /// anything, and remembers it. So a retry does not take another level, as it does in Redisson.
     ///

@@ -99,12 +99,12 @@ impl<'a> HeldMember<'a> {
         self.0.key()
     }
 
-    /// Returns the owner field in Redis.
+    /// Returns the owner field of this lock in Redis.
     pub fn owner(&self) -> &'a str {
         self.0.owner()
     }
 
-    /// Returns the fencing token, if the lock has one.
+    /// Returns the fencing token of this lock; `None` unless it is a fenced lock.
     pub fn token(&self) -> Option<u64> {
         self.0.token()
     }

@@ -66,7 +66,7 @@ pub struct MultiLock {
     order: Arc<[usize]>,
 }
 
-/// Builds a [`MultiLock`].
+/// Collects the members of a [`MultiLock`], which may be locks of different kinds and servers.
 #[derive(Default)]
 #[must_use = "a builder does nothing until build"]
 pub struct MultiLockBuilder {
@@ -74,7 +74,7 @@ pub struct MultiLockBuilder {
 }
 
 impl MultiLockBuilder {
-    /// Adds a lock.
+    /// Adds a member; the same lock must not be added twice.
     pub fn member<O: Object>(mut self, lock: &Handle<O>) -> Self {
         self.members.push(Box::new(lock.0.clone()));
         self

@@ -43,7 +43,7 @@ impl Client {
     /// let two = workers.acquire(2).lease(Duration::from_secs(10)).await?;
     /// assert!(workers.try_acquire(1).await?.is_none());
     /// one.release().await?; // or drop it
-    /// // Handed over: another process gives them back by their ids.
+    /// // Handed over: another process releases them by their ids.
     /// let ids = two.forget();
     /// assert!(workers.release(&ids).await?);
     /// assert_eq!(workers.available().await?, 3);

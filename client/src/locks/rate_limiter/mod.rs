@@ -88,7 +88,7 @@ pub enum RateMode {
     PerClient,
 }
 
-/// The rate of a [`RateLimiter`].
+/// The rate of a [`RateLimiter`], the same for all its clients: it is stored in Redis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateConfig {
     /// The scope in which permits are counted.

@@ -63,7 +63,7 @@ pub struct OnMajority {
     options: Options,
 }
 
-/// Builds a [`Redlock`].
+/// Collects the options of a [`Redlock`], such as the time for each node.
 #[must_use = "a builder does nothing until build"]
 pub struct RedlockBuilder {
     clients: Vec<Client>,

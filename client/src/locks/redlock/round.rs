@@ -215,7 +215,7 @@ impl Held {
         &self.claim.value
     }
 
-    /// Returns the levels that were not given back.
+    /// Returns the levels that are not released.
     pub(super) fn holds(&self) -> Vec<Arc<Hold>> {
         let mut holds = self.owner.holds();
         holds.retain(|hold| hold.owner == self.claim.value);
@@ -295,7 +295,7 @@ impl Held {
 }
 
 impl Held {
-    /// Gives one level back. After the last one, returns the round whose nodes must be freed.
+    /// Releases one level. After the last one, returns the round whose nodes must be freed.
     async fn leave(&self, hold: &Hold) -> Option<Round> {
         let _serial = self.owner.serial.lock().await;
         self.owner.remove(hold.number);
@@ -309,7 +309,7 @@ impl Keeper for Held {
         Box::pin(async move {
             let done = match self.leave(&hold).await {
                 Some(round) => round.free(self.quorum).await,
-                // Other levels are still held; only this client knows of the one given back.
+                // Other levels are still held; only this client knows of the released one.
                 None => Ok(hold.why_lost().is_none()),
             };
             let done = done.and_then(|was_held| if was_held { Ok(()) } else { Err(not_held(&hold)) });

@@ -14,7 +14,8 @@ use crate::rights;
 use crate::wait::WaitLimit;
 
 impl Client {
-    /// Returns a handle on a number of permits, which anyone may take and anyone may give back.
+    /// Returns a handle on a number of permits, which any client may take and any client may
+    /// release.
     ///
     /// The semaphore has no permits until some are [set](Semaphore::set_permits) or
     /// [added](Semaphore::add_permits). Permits have no lease: those of a process that dies are
@@ -101,7 +102,7 @@ impl Semaphore {
         Ok(acquire(request).await?.map(|guard| SemaphorePermits { guard, permits }))
     }
 
-    /// Gives `permits` permits back, even if another client took them: for example those of a guard
+    /// Releases `permits` permits, even if another client took them: for example those of a guard
     /// that was [forgotten](SemaphorePermits::forget), here or in another process. Creates the
     /// semaphore if it does not exist.
     ///
@@ -111,7 +112,7 @@ impl Semaphore {
     ///
     /// # Errors
     /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
-    /// when the permits were given back, but the user may not publish that.
+    /// when the permits were released, but the user may not publish the release.
     pub async fn release(&self, permits: u32) -> Result<()> {
         if permits == 0 {
             return self.0.router().map(drop);
@@ -166,8 +167,8 @@ impl std::fmt::Debug for Semaphore {
     }
 }
 
-/// The guard of permits of a [`Semaphore`]. Dropping it starts to give them back in the background;
-/// [`Client::close`] waits for that.
+/// The guard of permits of a [`Semaphore`]. Dropping it starts to release them in the background;
+/// [`Client::close`] waits for the end of the release.
 #[must_use = "the permits are given back when this is dropped"]
 pub struct SemaphorePermits {
     guard: Guard,
@@ -175,7 +176,7 @@ pub struct SemaphorePermits {
 }
 
 impl SemaphorePermits {
-    /// Gives the permits back.
+    /// Releases the permits.
     ///
     /// # Cancel safety
     /// When the future is dropped, or the client's [`call_timeout`](crate::Builder::call_timeout)
@@ -184,7 +185,7 @@ impl SemaphorePermits {
     ///
     /// # Errors
     /// When no server answers in time. [`ErrorKind::NotPublished`](crate::ErrorKind::NotPublished)
-    /// when the permits were given back, but the user may not publish that.
+    /// when the permits were released, but the user may not publish the release.
     pub async fn release(self) -> Result<()> {
         self.guard.release().await
     }
@@ -211,7 +212,7 @@ impl SemaphorePermits {
         self.permits
     }
 
-    /// Returns the number of these permits.
+    /// Returns the number of permits that the guard holds.
     pub fn count(&self) -> u32 {
         self.permits
     }

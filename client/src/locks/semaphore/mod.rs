@@ -1,4 +1,5 @@
-//! The semaphore, Redisson's `RSemaphore`: a number of permits that anyone may take and give back.
+//! The semaphore, Redisson's `RSemaphore`: a number of permits that any client may take and
+//! release.
 
 mod counter;
 mod handle;
@@ -104,8 +105,8 @@ impl Change<'_> {
     }
 }
 
-/// Decodes a message on the channel of a semaphore: the number of available permits, or of those
-/// given back. Any other message, such as Redisson's negative totals, wakes one waiter.
+/// Decodes a message on the channel of a semaphore: the number of permits available, or just
+/// released. Any other message, such as Redisson's negative totals, wakes one waiter.
 pub(super) fn wakes(message: &[u8]) -> Wake {
     let permits = std::str::from_utf8(message).ok().and_then(|text| text.parse().ok());
     permits.map_or(Wake::One, Wake::UpTo)

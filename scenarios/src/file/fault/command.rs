@@ -12,7 +12,7 @@ pub(super) const ABOUT: &str = "Gives a node any command at its console, such as
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Command {
-    /// The node.
+    /// The node whose console runs the command; of several nodes, each runs it.
     pub node: Hosts,
     /// The name and the arguments.
     pub run: Vec<String>,

@@ -14,9 +14,9 @@ pub(super) const ABOUT: &str = "Cuts the network between hosts, both ways or one
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cut {
-    /// One side.
+    /// The hosts on one side, which send in the direction of a one-way cut.
     pub from: Hosts,
-    /// The other side.
+    /// The hosts on the other side.
     pub to: Hosts,
     /// Cut only the direction from `from` to `to`.
     #[serde(default)]

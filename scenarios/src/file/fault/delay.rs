@@ -16,7 +16,7 @@ pub(super) const ABOUT: &str = "Delays the k-th command that matches, or its rep
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Delay {
-    /// The command.
+    /// The command to delay, by its name, its arguments, its client, its node and its number.
     pub of: Matching,
     /// The delay of the command on its way to the node. Default: none.
     #[serde(default)]

@@ -15,7 +15,8 @@ pub(super) const ABOUT: &str =
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DropConnection {
-    /// The command.
+    /// The command at which the connection breaks, by its name, its arguments, its client, its node
+    /// and its number.
     pub of: Matching,
     /// Break it before the command is executed. Default: after.
     #[serde(default)]

@@ -13,7 +13,7 @@ pub(super) const ABOUT: &str = "Has a replica of a cluster take over from its ma
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Failover {
-    /// The replica.
+    /// The replica that takes over; it receives CLUSTER FAILOVER at its console.
     pub replica: Hosts,
     /// The nodes that take part: the master, the other masters, or none.
     #[serde(default)]

@@ -15,7 +15,7 @@ pub(super) const ABOUT: &str = "Makes a node a replica of another (REPLICAOF).";
 pub struct Follow {
     /// The node that becomes the replica.
     pub node: Hosts,
-    /// Its new master.
+    /// The master that the node follows from then on; of several, the first.
     pub master: Hosts,
 }
 

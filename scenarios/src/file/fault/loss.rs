@@ -15,11 +15,11 @@ pub(super) const ABOUT: &str = "Loses a share of the packets; over TCP they come
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
-    /// One side.
+    /// The hosts on one side; packets are lost in both directions.
     pub from: Hosts,
-    /// The other side.
+    /// The hosts on the other side.
     pub to: Hosts,
-    /// The share of the packets, such as `"5%"`.
+    /// The share of the packets that are lost and sent again, such as `"5%"`.
     pub share: Rate,
 }
 

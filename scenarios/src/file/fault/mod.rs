@@ -48,38 +48,38 @@ pub use matching::Matching;
 pub use reshard::Moved;
 pub use trigger::{Happening, Trigger};
 
-/// One action of a fault.
+/// One action of a fault, with its hosts resolved to names.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FaultAction {
-    /// A condition of the world, in force until the fault ends. Faults that overlap each hold up
-    /// their own conditions.
+    /// A condition of the world, in force until the fault ends. If two faults cause the same
+    /// condition, it lasts until both have ended.
     For(Condition),
-    /// A verb of the world, which nothing undoes.
+    /// A verb of the world that nothing undoes, such as the reset of a connection.
     World(Verb),
-    /// The node or Sentinel loses the data on its disk; it starts without them.
+    /// A node or Sentinel loses its disk: it starts without the data.
     LoseDisk {
-        /// The node or Sentinel.
+        /// The name of the node or Sentinel.
         host: String,
     },
     /// The disk of a node refuses all writes until the fault ends.
     Disk {
-        /// The node.
+        /// The name of the node whose disk it is.
         node: String,
         /// The error that the writes fail with.
         fault: DiskFault,
     },
     /// A command given at a node's own console, without a network, as by an operator or a Sentinel.
     Console {
-        /// The node.
+        /// The name of the node at whose console the command runs.
         node: String,
-        /// The name and the arguments.
+        /// The name of the command and its arguments.
         command: Vec<String>,
     },
     /// An address leads to another node from now on.
     MoveAddress {
-        /// The address.
+        /// The name of the address in the file: `[address.NAME]`.
         address: String,
-        /// The node.
+        /// The name of the node to which the address leads from now on.
         to: String,
         /// True if connections between the old node and the clients that know the address are
         /// reset.
@@ -87,11 +87,11 @@ pub enum FaultAction {
     },
     /// An operator begins to move slots of a cluster.
     Reshard {
-        /// The slots.
+        /// The slots to move, or the lock whose slot to move.
         moved: Moved,
-        /// The master that gets them.
+        /// The name of the master that gets the slots.
         to: String,
-        /// The delay from the start of each of its parts to the start of the next.
+        /// The delay from the start of each of the three parts to the start of the next.
         step: Duration,
     },
 }
@@ -164,7 +164,7 @@ macro_rules! faults {
                 pub off: bool,
             }
 
-            /// A kind of fault.
+            /// A fault without its start and length: its kind, with the parameters of that kind.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub enum FaultKind: Effect { $($name: $Type,)+ }
         }

@@ -13,9 +13,9 @@ pub(super) const ABOUT: &str = "Breaks every connection between hosts.";
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reset {
-    /// One side.
+    /// The hosts on one side.
     pub from: Hosts,
-    /// The other side.
+    /// The hosts on the other side. A host on both sides keeps its connections to itself.
     pub to: Hosts,
 }
 

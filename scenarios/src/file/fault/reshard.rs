@@ -31,17 +31,17 @@ pub struct Reshard {
     pub step: Draw<Span>,
 }
 
-/// The slots that are moved.
+/// The slots that a reshard moves: given by number, or the slot of a lock.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Moved {
-    /// These slots.
+    /// Slots that the file gives by number.
     Slots(Slots),
     /// The slot of a lock. `None` if the scenario has one lock, which need not be named.
     OfLock(Option<String>),
 }
 
 impl Reshard {
-    /// Returns the slots that it moves.
+    /// Returns the slots from `slots`, or else the slot of the lock in `of`.
     pub fn moved(&self) -> Moved {
         match (&self.slots, &self.of) {
             (Some(slots), _) => Moved::Slots(slots.clone()),

@@ -18,7 +18,7 @@ pub struct Trigger {
     /// The lock of the event. Default: any.
     #[serde(default)]
     pub of: Option<Name>,
-    /// The kind of event.
+    /// The kind of event, such as `acquired` or `renewed`.
     pub event: Happening,
     /// The first event that counts, from 1. Default: the first.
     #[serde(default = "first")]
@@ -47,7 +47,7 @@ pub enum Happening {
     Refused,
     /// A client begins to wait.
     Waiting,
-    /// A client asks to give the lock back.
+    /// A client asks to release the lock.
     Releasing,
     /// A client learns that the lock is released.
     Released,

@@ -11,16 +11,16 @@ use crate::{
     units::{Rate, Step},
 };
 
-/// A host of the run.
+/// A host of the run with the errors of its clocks and its software.
 #[derive(Debug, Clone)]
 pub struct PlannedHost {
-    /// Its name.
+    /// The name in the file, with a number from 1 for a member of a group.
     pub name: String,
-    /// The time by which its wall clock is ahead.
+    /// The time by which its wall clock is ahead of true time at the start.
     pub offset: Step,
     /// The rate by which its clocks run faster than true time.
     pub rate: Rate,
-    /// The software that runs on it.
+    /// The process to start; [`Software::kind`] is its role in the history.
     pub software: Rc<dyn Software>,
 }
 

@@ -38,12 +38,12 @@ pub use phases::Phases;
 pub use script::{PlannedLine, PlannedStep};
 pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedProbe, PlannedResource, PlannedSentinel};
 
-/// The plan of one run.
+/// The plan of one run: a pure function of the scenario and the seed.
 #[derive(Debug, Clone)]
 pub struct Plan {
-    /// The scenario as written.
+    /// The scenario of this variant, with its ranges not yet drawn.
     pub scenario: Scenario,
-    /// The seed of all draws.
+    /// The seed from which all ranges were drawn.
     pub seed: u64,
     /// The hosts: nodes, clients, the resource, Sentinels and the probe.
     pub hosts: Vec<PlannedHost>,
@@ -52,7 +52,7 @@ pub struct Plan {
     /// The locks on trial, one for each table of the file; a [`LockEntry`] is an index into this
     /// list.
     pub locks: Vec<PlannedLock>,
-    /// Every occurrence of every fault.
+    /// Every occurrence of every fault, in the order of the file and of their numbers.
     pub faults: Vec<Occurrence>,
     /// The end of the storm and the end of the run.
     pub phases: Phases,
@@ -63,16 +63,16 @@ pub struct Plan {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockEntry(pub u16);
 
-/// A lock on trial.
+/// A lock on trial, for one table `[lock]` of the file.
 #[derive(Debug, Clone)]
 pub struct PlannedLock {
-    /// Its number in the history.
+    /// The number of the lock in the history; tables with the same key share it.
     pub number: LockNumber,
-    /// Its name in the file.
+    /// The name of its table in the file.
     pub name: String,
-    /// Its key in Redis.
+    /// Its main key in Redis, or the peer's key for it.
     pub key: String,
-    /// Its settings as written.
+    /// Its table in the file, such as its kind and its subject.
     pub written: Lock,
     /// The nodes that it lives on: the first node of each replication group, without the replicas.
     pub nodes: Vec<String>,

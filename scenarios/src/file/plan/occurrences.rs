@@ -20,13 +20,13 @@ use crate::{
 /// The number of fractions that an occurrence draws for the ranges among its fault's parameters.
 const FRACTIONS: usize = 4;
 
-/// One occurrence of a fault.
+/// One occurrence of a fault: a fault without `every` has one.
 #[derive(Debug, Clone)]
 pub struct Occurrence {
     /// The fault's name in the scenario; for repeated faults followed by `#` and the number of the
     /// occurrence.
     pub name: String,
-    /// The start.
+    /// A true instant, or the event that triggers it and a delay.
     pub when: When,
     /// The time after which it is undone; `None` for never.
     pub length: Option<Duration>,
@@ -43,21 +43,21 @@ impl Occurrence {
     }
 }
 
-/// The start of an occurrence.
+/// The start of an occurrence: known before the run, or triggered in it.
 #[derive(Debug, Clone, PartialEq)]
 pub enum When {
-    /// An instant of true time.
+    /// An instant of true time, drawn before the run.
     At(True),
-    /// A delay after an event.
+    /// This delay after an event of the run.
     After(Trigger, Duration),
 }
 
-/// A target of a fault.
+/// A target of a fault: a host, or a role that is resolved in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A host, known before the run.
     Host(String),
-    /// The hosts in this role when the fault begins.
+    /// The hosts in this role when the fault begins, such as `@master`.
     Role(Selector),
 }
 

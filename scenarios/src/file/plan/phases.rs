@@ -22,7 +22,7 @@ pub struct Phases {
     /// The probe, which asks for the locks in the calm: its start, or the reason for its absence.
     /// `None` if no lock has owners.
     pub probe: Option<Probe>,
-    /// The end of the run.
+    /// The end of the run in true time: storm and calm together.
     pub ends: True,
 }
 

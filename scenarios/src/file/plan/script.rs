@@ -12,7 +12,7 @@ use crate::{
     units::Span,
 };
 
-/// One step of a script.
+/// A step of a script, with its times drawn from the seed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlannedStep {
     /// The earliest start, in true time after the start of the run.
@@ -38,7 +38,7 @@ impl fmt::Display for PlannedStep {
 pub struct PlannedLine {
     /// Its name; empty for the only line of a client.
     pub name: String,
-    /// Its script.
+    /// Its steps in the order of the file; empty with a workload.
     pub script: Vec<PlannedStep>,
     /// Its workload, if it has one instead of a script.
     pub workload: Option<Workload>,

@@ -23,7 +23,7 @@ use crate::{
 pub struct ScenarioBuilder(Scenario);
 
 impl Scenario {
-    /// Starts an experiment with a sentence about it.
+    /// Starts a scenario with a sentence about its subject, and without hosts.
     pub fn builder(about: impl Into<String>) -> ScenarioBuilder {
         ScenarioBuilder(Scenario { about: about.into(), ..Scenario::default() })
     }
@@ -37,18 +37,18 @@ impl Fault {
 }
 
 impl ScenarioBuilder {
-    /// Adds a Redis node.
+    /// Adds a Redis node under this name; a node of the same name is replaced.
     pub fn node(mut self, name: impl Into<String>, node: Node) -> Self {
         self.0.node.insert(name.into(), node);
         self
     }
 
-    /// Adds a replica of a node.
+    /// Adds a replica with defaults; `of` is the name of its master.
     pub fn replica(self, name: impl Into<String>, of: impl Into<String>) -> Self {
         self.node(name, Node { replica_of: Some(Name::new(of)), ..Node::default() })
     }
 
-    /// Adds a client.
+    /// Adds a client under this name; a client of the same name is replaced.
     pub fn client(mut self, name: impl Into<String>, client: Client) -> Self {
         self.0.client.insert(name.into(), client);
         self
@@ -94,7 +94,7 @@ impl ScenarioBuilder {
         self
     }
 
-    /// Adds a fault.
+    /// Adds a fault under this name; its draws from the seed depend on the name.
     pub fn fault(mut self, name: impl Into<String>, fault: Fault) -> Self {
         self.0.fault.insert(name.into(), fault);
         self
@@ -113,7 +113,7 @@ impl ScenarioBuilder {
         self
     }
 
-    /// Returns the scenario.
+    /// Returns the scenario without checking it.
     pub fn build(self) -> Scenario {
         self.0
     }

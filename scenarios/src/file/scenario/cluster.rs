@@ -9,11 +9,11 @@ use crate::file::{fault::FaultKind, slots::Slots};
 /// A node of a cluster in its initial state.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClusterNode {
-    /// Its host.
+    /// The name of its host.
     pub host: String,
     /// The host of its master, if it is a replica.
     pub master: Option<String>,
-    /// Its slots, if it is a master.
+    /// The slots that it serves from the start; empty for a replica.
     pub slots: Slots,
 }
 

@@ -40,9 +40,9 @@ pub struct Stated {
 /// A measure of a run, compared with its formula.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Compared {
-    /// The name of the checker.
+    /// The name of the checker, such as `l1`.
     pub checker: String,
-    /// The name of the measure.
+    /// The name of the measure, such as `overlap`.
     pub measure: String,
     /// The formula as written in the file.
     pub formula: String,

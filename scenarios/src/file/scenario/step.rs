@@ -262,7 +262,7 @@ impl StepKind for Poll {
     }
 }
 
-/// Releases the lock.
+/// Releases one hold of the lock: the latest, unless `first` is set.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Release {
@@ -287,7 +287,7 @@ impl StepKind for Release {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Extend {
-    /// The new lease, from now.
+    /// The new lease, counted from the execution of the step.
     pub lease: Span,
 }
 
@@ -477,7 +477,7 @@ impl StepKind for Delete {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Take {
-    /// The number of permits.
+    /// The number of permits to take together.
     pub permits: u32,
     /// The longest time to wait. Default: no limit.
     pub wait: Option<Span>,

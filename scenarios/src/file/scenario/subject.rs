@@ -19,7 +19,7 @@ use super::{
 pub struct Subject {
     /// Its name in scenario files.
     pub name: &'static str,
-    /// One line about it.
+    /// One line about it, for `lockstorm list subjects`.
     pub about: &'static str,
     /// The code that implements it.
     pub algorithm: Algorithm,
@@ -40,7 +40,7 @@ const RIGHT: Traits = Traits::RIGHT;
 const COUNTED: Traits = Traits { key: Key::Count, token: Token::OfClient, ..RIGHT };
 const QUEUED: Traits = Traits { key: Key::Queue, token: Token::OfClient, pace: Pace::Fixed, ..RIGHT };
 const SHARED: Traits = Traits { key: Key::Mode, token: Token::OfClient, ..RIGHT };
-/// A permit has no lease: its owner holds it until it gives it back.
+/// A permit has no lease: its owner holds it until it releases it.
 const PERMITS: Traits = Traits {
     key: Key::Permits,
     belief: Belief::UntilTold,
@@ -396,7 +396,7 @@ const fn model(name: &'static str, about: &'static str, traits: Traits) -> Subje
 }
 
 impl Subject {
-    /// Returns the subject with this name.
+    /// Finds a subject by its name in scenario files; `None` if there is no such subject.
     pub fn named(name: &str) -> Option<Subject> {
         TABLE.iter().copied().find(|subject| subject.name == name)
     }

@@ -104,7 +104,7 @@ pub struct Client {
     /// The number of clients of this kind. They get the name of the table and a number from 1.
     /// Default: one client, with the name of the table alone.
     pub count: Option<u32>,
-    /// Its script, step by step.
+    /// The steps of its script, in order. Empty if it has a workload, lines or code.
     pub steps: Steps,
     /// Work that it repeats until the end of the storm, instead of steps. Default: none.
     pub workload: Option<WorkloadEntry>,
@@ -143,7 +143,7 @@ pub struct Line {
     /// The number of lines of this kind. They get the name of the table and a number from 1.
     /// Default: one line, with the name of the table alone.
     pub count: Option<u32>,
-    /// Its script, step by step.
+    /// The steps of its script, in order. Empty if it has a workload.
     pub steps: Steps,
     /// Work that it repeats until the end of the storm, instead of steps. Default: none.
     pub workload: Option<WorkloadEntry>,
@@ -167,7 +167,7 @@ pub struct Clock {
     pub rate: Option<Draw<Rate>>,
 }
 
-/// The network: `[network]`.
+/// The network between all hosts: `[network]`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Network {

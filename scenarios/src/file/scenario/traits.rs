@@ -24,7 +24,7 @@ macro_rules! traits {
         pub struct OtherTraits { $($(#[doc = $doc])+ #[serde(skip_serializing_if = "Option::is_none")] pub $name: Option<$Type>,)+ }
 
         impl Traits {
-            /// The traits of the right algorithm.
+            /// The traits of the algorithm without a mistake.
             pub const RIGHT: Traits = Traits { $($name: $right,)+ };
 
             /// The name of each trait and a line about it, for `lockstorm list traits`.
@@ -387,7 +387,7 @@ pub enum Resend {
     Fresh,
 }
 
-/// The scope of a token.
+/// The scope of a token: the acquisitions that share one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Token {

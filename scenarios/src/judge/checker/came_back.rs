@@ -1,23 +1,22 @@
-//! The checkers' findings about a hold that came back with its node: stories with the findings
-//! expected.
+//! Histories of holds that come back with their node, and the findings expected from the checkers.
 
 use super::tests::first_line;
 use crate::judge::history::{
     Call, GainCause, History, LockKind, LossCause, Outcome, Reason, Role, Wake, story::Story,
 };
 
-/// Both nodes of a group; `m` grants C1 the lock for six seconds, and C1 releases it after one.
+/// Two nodes of a group. `m` grants C1 the lock for six seconds, and C1 releases it after one.
 fn released() -> Story {
     let story = Story::failover(LockKind::Exclusive).became("r", Role::Replica);
     story.at(0).locks("c1", "m", 6_000).at(1_000).unlocks("c1", "m").at(1_400)
 }
 
-/// The node comes back with the hold, for another 4.6 s.
+/// `m` restarts with the released hold, whose lease lasts for another 4.6 s.
 fn back(story: Story) -> Story {
     story.regained("m", "c1", 4_600, 1, GainCause::Restart)
 }
 
-/// C1 asks and learns that it has the lock, for the rest of that lease.
+/// C1 asks, and learns that it holds the lock for the rest of that lease.
 fn told(story: Story) -> Story {
     back(story.asks("c1")).at(1_500).believes("c1", 4_500).returns("c1", Outcome::Ok)
 }
@@ -62,8 +61,8 @@ fn what_a_node_came_back_with_is_promised_from_when_its_owner_is_told_of_it() {
     }
 }
 
-/// C1 holds one level when the level that it released comes back. It releases its own, and C2 gets
-/// the lock on a node that has neither.
+/// C1 holds one level when the level that it released comes back. C1 releases its level, and a node
+/// that has neither of the two grants C2 the lock.
 #[test]
 fn a_level_that_came_back_is_below_those_that_its_owner_has() {
     let twice = Story::failover(LockKind::Exclusive).became("r", Role::Replica).at(0).locks("c1", "m", 9_000);
@@ -74,7 +73,7 @@ fn a_level_that_came_back_is_below_those_that_its_owner_has() {
     assert_eq!(first_line("l1", &history), "holds overlap=0ms times=0");
 }
 
-/// A hold that was lost and comes back is the one that its owner was granted.
+/// A hold that was lost and comes back is the hold that the node granted.
 #[test]
 fn a_hold_that_comes_back_within_its_promise_is_the_same() {
     let lost = Story::failover(LockKind::Exclusive).became("r", Role::Replica).at(0).locks("c1", "m", 6_000);
@@ -89,13 +88,12 @@ fn a_double_grant_of_what_came_back_falls_into_the_window_that_it_came_of() {
     let none = "failover=0 two_masters=0 crash=0";
     let renewed = told(released()).at(3_000).extended("m", "c1", 6_000).believes("c1", 6_000);
     let deleted = told(released()).at(3_000).deleted("m", "c1", "c3").granted("m", "c2", 1_000).ends(20_000);
-    // R is promoted with the hold that M had released, and without the one that M has granted C2
-    // since.
+    // R is promoted with the hold that C1 had released on M, and without the later grant to C2.
     let second = released().locks("c2", "m", 6_000).at(1_500).became("r", Role::Master);
     let second = second.vanished("r", "c2", LossCause::Failover).asks("c1");
     let second = second.regained("r", "c1", 4_000, 1, GainCause::Failover).became("m", Role::Replica);
     let second = second.at(1_600).believes("c1", 3_900).returns("c1", Outcome::Ok).ends(20_000);
-    // R is promoted without the hold with which M came back.
+    // R is promoted without the hold that had come back with M.
     let first = told(released()).at(2_000).became("r", Role::Master);
     let first = first.vanished("r", "c1", LossCause::Failover).became("m", Role::Replica);
     let first = first.at(2_100).locks("c2", "r", 1_000).ends(20_000);
@@ -122,7 +120,7 @@ fn what_a_node_came_back_with_has_a_lease_and_is_no_level_of_its_owners_calls() 
     let ends_in_time = |story: Story| story.at(6_001).vanished("m", "c1", LossCause::Expired).ends(20_000);
     let untold = ends_in_time(back(released()));
     assert_eq!(first_line("lease", &untold), "holds cut=0ms outlived=1ms phantom=4.601s");
-    // Granted one more level on top of it, which is then released.
+    // M grants one more level above it, and C1 releases that level.
     let asks = || back(released()).at(1_500).locks("c1", "m", 5_000);
     let nested = ends_in_time(asks().at(2_000).unlocks("c1", "m"));
     assert_eq!(first_line("reentrancy", &nested), "holds off=0 deepest=2");

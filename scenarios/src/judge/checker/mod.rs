@@ -27,7 +27,7 @@ pub use evidence::{Evidence, Stretch};
 pub struct Checker {
     /// The name in scenario files.
     pub name: &'static str,
-    /// The question.
+    /// The question in a sentence, as reports print it beside the verdict.
     pub question: &'static str,
     /// The measures: name and meaning. Expectations may bound them.
     pub measures: &'static [(&'static str, &'static str)],
@@ -63,7 +63,7 @@ pub const LIST: &[Checker] = &[
 ];
 
 impl Checker {
-    /// Returns the checker with this name.
+    /// Finds the checker by its name in scenario files; `None` if there is no such checker.
     pub fn named(name: &str) -> Option<&'static Self> {
         LIST.iter().find(|checker| checker.name == name)
     }

@@ -12,11 +12,11 @@ use super::id::nanos;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockId {
-    /// `CLOCK_REALTIME`.
+    /// `CLOCK_REALTIME`: NTP or an operator can step it forwards and backwards.
     Wall,
     /// `CLOCK_MONOTONIC`: stops while the host is suspended.
     Monotonic,
-    /// `CLOCK_BOOTTIME`.
+    /// `CLOCK_BOOTTIME`: continues while the host is suspended.
     Boottime,
 }
 
@@ -114,7 +114,7 @@ impl From<Clock> for Vec<Segment> {
 }
 
 impl Clock {
-    /// Returns clocks that show true time.
+    /// Returns clocks that all show true time, with 0 at the start of the run.
     pub fn true_time() -> Self {
         Self { segments: vec![Segment { from: True::ZERO, readings: [0; 3], rates: [UNIT as i64; 3] }] }
     }

@@ -13,11 +13,11 @@ use super::{
 /// One event: its kind, time and host.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Event {
-    /// True time.
+    /// The instant in true time; the stored form has nanoseconds since the start of the run.
     #[serde(with = "nanos")]
     pub at: True,
-    /// The client that acted or learned of it, the node that executed it, or the resource that
-    /// received it.
+    /// The client that acted or got the reply, the node that executed the command, or the resource
+    /// that received the write.
     pub host: Host,
     /// The kind of event, with its data.
     #[serde(flatten)]
@@ -30,28 +30,28 @@ pub struct Event {
 pub enum EventKind {
     /// Client: the application called an operation.
     Invoke {
-        /// The number of the call.
+        /// The number of the call; the [`EventKind::Return`] with the same number ends it.
         op: Op,
-        /// The lock.
+        /// The lock on trial to which the call applies, a latch or rate limiter included.
         lock: Lock,
-        /// The owner.
+        /// The owner for which the client calls.
         owner: Owner,
-        /// The operation asked for.
+        /// The operation with its arguments, such as an acquisition with its wait and lease.
         call: Call,
     },
     /// Client: the call returned.
     Return {
-        /// The number of the call.
+        /// The number of the call, as in its [`EventKind::Invoke`].
         op: Op,
-        /// Its result.
+        /// Success, a refusal by the lock's rules, or an error.
         outcome: Outcome,
     },
     /// Client: from now on the owner believes that it holds the lock. Emitted when an acquire
     /// succeeds and again at each renewal.
     Believes {
-        /// The lock.
+        /// The lock that the owner believes it holds.
         lock: Lock,
-        /// The owner.
+        /// The owner, which may believe this while the nodes have no such hold.
         owner: Owner,
         /// The reading, and the client's clock that must show it, at which the belief ends; `None`:
         /// until the owner learns otherwise.
@@ -62,44 +62,44 @@ pub enum EventKind {
         token: Option<u64>,
         /// The number of levels that the owner believes it holds.
         count: u32,
-        /// The mode of the hold.
+        /// Shared for a reader, exclusive for a writer.
         #[serde(default)]
         mode: Mode,
     },
     /// Client: from now on the owner knows that it does not hold the lock (any more).
     Disbelieves {
-        /// The lock.
+        /// The lock whose hold ended for the owner.
         lock: Lock,
-        /// The owner.
+        /// The owner. It may disbelieve one mode and still hold the lock in the other.
         owner: Owner,
-        /// The reason.
+        /// The way the owner knows: its own release, a loss it learned of, or the end of its lease.
         why: Reason,
-        /// The mode of the hold.
+        /// The mode of the ended hold: shared for a reader, exclusive for a writer.
         #[serde(default)]
         mode: Mode,
     },
     /// Client: the owner's line of work ended without releasing the lock that it believes it holds.
     /// It will never release it.
     Abandoned {
-        /// The lock.
+        /// The lock that the owner still believes it holds.
         lock: Lock,
-        /// The owner.
+        /// The owner whose line of work ended.
         owner: Owner,
     },
     /// Client: the owner was refused and waits for a wake-up.
     Waiting {
-        /// The lock.
+        /// The lock that the owner was refused.
         lock: Lock,
-        /// The owner.
+        /// The owner that now waits for a message or a timer.
         owner: Owner,
     },
     /// Client: the owner stopped waiting in order to try again.
     Woken {
-        /// The lock.
+        /// The lock for which the owner asks again.
         lock: Lock,
-        /// The owner.
+        /// The owner that stopped waiting. It does not hold the lock yet.
         owner: Owner,
-        /// The cause of the wake-up.
+        /// A published message, or the owner's own timer.
         by: Wake,
     },
     /// Node: it executed a client's command by which the owner holds the lock, or holds one more
@@ -107,9 +107,9 @@ pub enum EventKind {
     /// [`EventKind::Queue`] of the same command comes before or after it, in the order of the
     /// command's writes.
     Granted {
-        /// The lock.
+        /// The lock that the node's data now shows as held.
         lock: Lock,
-        /// The owner.
+        /// The new holder according to the node's data.
         owner: Owner,
         /// The lease in milliseconds; `None`: the key has no expiry.
         lease_ms: Option<u64>,
@@ -121,15 +121,15 @@ pub enum EventKind {
         /// The fencing token handed out.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
-        /// The mode of the hold.
+        /// Shared for a reader, exclusive for a writer.
         #[serde(default)]
         mode: Mode,
     },
     /// Node: the lock's key got a new expiry.
     Extended {
-        /// The lock.
+        /// The lock whose expiry changed.
         lock: Lock,
-        /// The holder.
+        /// The owner of the extended hold; the sender of the command is `by`.
         owner: Owner,
         /// The sender of the command.
         by: Party,
@@ -138,13 +138,13 @@ pub enum EventKind {
         /// The instant of the key's expiry by this node's wall clock.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
-        /// The mode of the hold.
+        /// The mode of the extended hold.
         #[serde(default)]
         mode: Mode,
     },
     /// Node: a release took effect.
     Released {
-        /// The lock.
+        /// The lock that lost a hold, or one level of a hold.
         lock: Lock,
         /// The owner of the released hold.
         owner: Owner,
@@ -158,19 +158,19 @@ pub enum EventKind {
         /// The instant of the key's expiry by this node's wall clock, after a partial release.
         #[serde(with = "wall_option", default, skip_serializing_if = "Option::is_none")]
         until: Option<Wall>,
-        /// The mode of the hold.
+        /// The mode of the released hold.
         #[serde(default)]
         mode: Mode,
     },
     /// Node: the owner's hold ended without a release by the owner.
     Vanished {
-        /// The lock.
+        /// The lock that lost the hold.
         lock: Lock,
         /// The owner that held it until now.
         owner: Owner,
-        /// The cause.
+        /// Expiry, eviction, a flush, a client's command, a crash or a failover.
         how: LossCause,
-        /// The mode of the hold.
+        /// The mode of the lost hold.
         #[serde(default)]
         mode: Mode,
     },
@@ -185,7 +185,7 @@ pub enum EventKind {
     /// end more than [`SAME_END`] earlier than the node's. A hold equal to the record, or with an
     /// earlier end, has not come back.
     Regained {
-        /// The lock.
+        /// The lock that the node shows as held again.
         lock: Lock,
         /// The holder according to the node.
         owner: Owner,
@@ -197,46 +197,46 @@ pub enum EventKind {
         until: Option<Wall>,
         /// The number of levels according to the node.
         count: u32,
-        /// The way in which the node got the hold.
+        /// A restart from older data on disk, or a promotion without the latest changes.
         how: GainCause,
-        /// The mode of the hold.
+        /// The mode of the hold that is back.
         #[serde(default)]
         mode: Mode,
     },
     /// Node: the queue of a fair lock changed; this is the new queue.
     Queue {
-        /// The lock.
+        /// The fair lock with this queue.
         lock: Lock,
         /// The waiting owners, head first.
         waiters: Box<[Owner]>,
     },
     /// Node: the count of a latch changed to this value. Zero: the latch is open.
     Counted {
-        /// The latch.
+        /// The latch; latches are among the header's locks.
         lock: Lock,
         /// The number of count-downs until the latch opens.
         left: u64,
     },
     /// Node: it granted permits of a rate limiter.
     Passed {
-        /// The limiter.
+        /// The rate limiter; limiters are among the header's locks.
         lock: Lock,
         /// The sender of the request. It has an owner if each process has its own rate: an owner of
         /// the process whose rate was used.
         by: Party,
-        /// The number of permits.
+        /// The number of permits that this request took together.
         permits: u32,
     },
     /// Node: it published a lock's message.
     Published {
-        /// The lock.
+        /// The lock or latch to whose channel the message went.
         lock: Lock,
         /// The number of subscribers that received it.
         receivers: u32,
     },
     /// Node: it became a master or a replica.
     Became {
-        /// The new role.
+        /// The role from this event on.
         role: Role,
     },
     /// Sentinel: it emitted an event of its own.
@@ -256,23 +256,23 @@ pub enum EventKind {
     },
     /// Node of a cluster: its role for the slot of a lock changed, in its own view.
     Serves {
-        /// The lock.
+        /// The lock that lives in the slot.
         lock: Lock,
-        /// The new role.
+        /// The role from this event on, such as [`Serving::Migrating`].
         how: Serving,
     },
     /// Any host: its software started, crashed, was halted or resumed.
     Life {
-        /// The change.
+        /// A start, a crash, or the begin or end of a pause or suspension.
         life: Life,
     },
     /// Resource: a client's write arrived.
     Write {
         /// The lock that guards the resource.
         lock: Lock,
-        /// The owner that wrote.
+        /// The owner that wrote, even if it no longer holds the lock.
         owner: Owner,
-        /// The fencing token of the write.
+        /// The fencing token that the owner sent with the write; `None` for a lock without tokens.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         token: Option<u64>,
         /// The instant the client sent it.
@@ -287,26 +287,26 @@ pub enum EventKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
-    /// Acquires the lock.
+    /// Asks for the lock, and waits if another owner holds it.
     Acquire {
         /// The longest time to wait.
         wait: Wait,
         /// The lease asked for in milliseconds; `None`: until released, renewed by a watchdog.
         lease_ms: Option<u64>,
-        /// The mode asked for.
+        /// Shared to read beside other readers, exclusive to be alone.
         #[serde(default)]
         mode: Mode,
     },
-    /// Releases the lock.
+    /// Gives up one level of the caller's hold.
     Release,
     /// Sets a new lease on the hold.
     Extend {
-        /// The new lease in milliseconds.
+        /// The time in milliseconds from the call's execution to the new expiry.
         lease_ms: u64,
     },
     /// Sets a latch to its count, if it is open.
     Set,
-    /// Counts a latch down by one.
+    /// Counts a latch down by one; at zero it opens.
     CountDown,
     /// Waits until a latch is open.
     Await {
@@ -317,7 +317,7 @@ pub enum Call {
     Delete,
     /// Takes permits of a rate limiter.
     Take {
-        /// The number of permits.
+        /// The number of permits to take together: all of them or none.
         permits: u32,
         /// The longest time to wait.
         wait: Wait,
@@ -348,12 +348,12 @@ pub enum Outcome {
     Failed {
         /// True if the lock certainly did not change.
         definite: bool,
-        /// The error.
+        /// The text of the error, as the client's library reports it.
         message: Box<str>,
     },
 }
 
-/// The mode of a hold.
+/// The holds that may exist beside a hold: none, or others in the same mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -380,16 +380,16 @@ pub enum Reason {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Wake {
-    /// A published message.
+    /// A message that a node published on a channel of the lock.
     Message,
-    /// A timer.
+    /// The owner's own timer, without a message.
     Timer,
 }
 
 /// The sender of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Party {
-    /// The client that sent it.
+    /// The client that sent it; for a command at a node's own console, the node.
     pub client: Host,
     /// The owner for which it was sent, if the command or its connection identifies one. A bare DEL
     /// on a connection that several lines of work of the client share does not.
@@ -489,9 +489,9 @@ pub enum Life {
 /// The decision of each fencing rule on a write: true means accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Accepted {
-    /// Under `>`.
+    /// By the rule `>` ([`Fence::Greater`](super::Fence::Greater)).
     pub greater: bool,
-    /// Under `>=`.
+    /// By the rule `>=` ([`Fence::AtLeast`](super::Fence::AtLeast)).
     pub at_least: bool,
 }
 

@@ -14,21 +14,21 @@ use super::{Call, EventKind, History, Host, Outcome, id::nanos};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CallKind {
-    /// [`Call::Acquire`].
+    /// To acquire a lock: [`Call::Acquire`].
     Acquire,
-    /// [`Call::Release`].
+    /// To release a hold: [`Call::Release`].
     Release,
-    /// [`Call::Extend`].
+    /// To set a new lease: [`Call::Extend`].
     Extend,
-    /// [`Call::Set`].
+    /// To set the count of an open latch: [`Call::Set`].
     Set,
-    /// [`Call::CountDown`].
+    /// To count a latch down: [`Call::CountDown`].
     CountDown,
-    /// [`Call::Await`].
+    /// To wait until a latch opens: [`Call::Await`].
     Await,
-    /// [`Call::Delete`].
+    /// To delete a latch: [`Call::Delete`].
     Delete,
-    /// [`Call::Take`].
+    /// To take permits of a rate limiter: [`Call::Take`].
     Take,
 }
 
@@ -69,9 +69,9 @@ impl Call {
 pub struct FailedCalls {
     /// The client's name.
     pub client: Box<str>,
-    /// The operation.
+    /// The operation that all these calls asked for.
     pub call: CallKind,
-    /// The number of calls.
+    /// The number of calls that failed so, at least 1.
     pub count: u64,
     /// The instant at which the first of them returned, in nanoseconds of true time.
     #[serde(with = "nanos")]

@@ -53,12 +53,13 @@ pub enum ReadError {
     /// Reading from the source failed.
     #[error("the history cannot be read")]
     Io(#[from] io::Error),
-    /// A line is invalid.
+    /// A line is not valid JSON, or names a host, lock or owner that the first line does not list,
+    /// or is earlier than the line before.
     #[error("line {line} of the history: {mistake}")]
     Line {
         /// The line's number, counted from 1.
         line: usize,
-        /// A description of the mistake.
+        /// The error of the JSON parser, or a reason such as `there is no lock 7`.
         mistake: String,
     },
 }

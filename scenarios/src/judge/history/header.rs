@@ -87,7 +87,7 @@ pub struct Claim {
     pub id: String,
     /// The claim itself, in a sentence.
     pub says: String,
-    /// The author of the claim.
+    /// The author of the claim: a person, a document or a project.
     pub by: String,
     /// The source of the claim: an address, a document, a source file.
     #[serde(rename = "where")]
@@ -112,17 +112,18 @@ pub enum Ended {
 
 /// The plan for lockstorm's own client ([`HostKind::Probe`]). It asks for each lock that no owner
 /// was granted since the storm. So `progress` can be decided even if the clients have no work left
-/// by then.
+/// after the storm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Probe {
     /// The client asks from this time on, when every hold that is not renewed is over.
     From {
-        /// The instant.
+        /// The instant from which the client asks, in true time.
         #[serde(with = "nanos")]
         at: True,
     },
-    /// The calm is too short for it.
+    /// The client does not ask: the calm is shorter than the bound of `progress` after the last
+    /// lease.
     TooShort {
         /// The length of calm that would give the lock the whole bound of `progress`.
         needs: Duration,
@@ -164,12 +165,12 @@ impl Default for Bounds {
     }
 }
 
-/// A host.
+/// A host of the run: an entry of [`Header::hosts`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostInfo {
-    /// Its name in the scenario.
+    /// The name in the scenario, with a number for a member of a group; `(probe)` for the probe.
     pub name: Box<str>,
-    /// The software on it.
+    /// The role: a node, a client, the resource, a Sentinel or the probe.
     pub kind: HostKind,
     /// The real server on a node, such as `Valkey 9.1.2`; `None` for other hosts and for the
     /// simulator.
@@ -184,17 +185,17 @@ impl HostInfo {
     }
 }
 
-/// The software on a host.
+/// The role of a host, by the software that runs on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum HostKind {
-    /// A Redis node.
+    /// A Redis node, standalone or of a cluster, master or replica.
     Node,
     /// A client of the locks.
     Client,
     /// The resource that the locks guard.
     Resource,
-    /// A Sentinel.
+    /// A Sentinel, which monitors masters and holds no keys of locks.
     Sentinel,
     /// lockstorm's own client, which asks for locks that no owner was granted since the storm. Only
     /// `progress` counts it.
@@ -204,7 +205,7 @@ pub enum HostKind {
 /// A lock on trial.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LockInfo {
-    /// Its name.
+    /// The lock's main key in Redis, as the client forms it from the name in the scenario.
     pub name: Box<str>,
     /// The guarantee that it gives.
     pub kind: LockKind,
@@ -454,12 +455,12 @@ impl Header {
         if self.is_real() { Duration::from_millis(100) } else { Duration::ZERO }
     }
 
-    /// Returns the host with this name.
+    /// Finds a host by its name in the scenario.
     pub fn host(&self, name: &str) -> Option<Host> {
         self.hosts.iter().position(|host| &*host.name == name).and_then(|at| u16::try_from(at).ok()).map(Host)
     }
 
-    /// Returns the lock with this name.
+    /// Finds a lock by its name, its main key in Redis.
     pub fn lock(&self, name: &str) -> Option<Lock> {
         self.locks.iter().position(|lock| &*lock.name == name).and_then(|at| u16::try_from(at).ok()).map(Lock)
     }

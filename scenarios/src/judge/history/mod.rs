@@ -40,7 +40,7 @@ pub(crate) use write_line::WriteLine;
 pub struct OwnerInfo {
     /// The name as it appears in Redis: a token, or `client:thread`.
     pub name: Box<str>,
-    /// The client that the owner belongs to.
+    /// The client process that acts for the owner.
     pub client: Host,
 }
 
@@ -82,24 +82,24 @@ impl Fault {
 /// The number of times that a client sent a command to a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandCount {
-    /// The node.
+    /// The node that received the commands.
     pub node: Host,
-    /// The client.
+    /// The client that sent the commands.
     pub client: Host,
     /// The command's name in capitals; `EVALSHA` for a script.
     pub name: Box<str>,
-    /// The number of times.
+    /// The number of commands in the whole run.
     pub count: u64,
 }
 
 /// A key of a lock that still exists at the end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KeyLeft {
-    /// The node that has it.
+    /// The node on which the key exists, master or replica.
     pub node: Host,
     /// The lock that it belongs to.
     pub lock: Lock,
-    /// The key.
+    /// The key's name in Redis; bytes that are not UTF-8 are replaced.
     pub key: Box<str>,
     /// The owner whose command created the key, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -226,7 +226,7 @@ impl History {
         self.faults[fault].reconfigures = true;
     }
 
-    /// Records the end of a fault.
+    /// Sets the end of the fault with this index in [`History::faults`].
     pub fn fault_ended(&mut self, fault: usize, at: True) {
         self.faults[fault].until = Some(at);
     }
@@ -236,7 +236,7 @@ impl History {
         &self.clocks[host.0 as usize]
     }
 
-    /// Returns the name of a host.
+    /// Returns the name of a host in the scenario, such as `c1`.
     pub fn host_name(&self, host: Host) -> &str {
         &self.header.hosts[host.0 as usize].name
     }

@@ -385,8 +385,8 @@ impl Story {
         self.tell(node, EventKind::Vanished { lock, owner, how, mode })
     }
 
-    /// A node comes back with a hold of a client that its group no longer has: this many levels,
-    /// for this long by the node's wall clock.
+    /// A node restarts or is promoted with a hold of a client that its group no longer has: this
+    /// many levels, for this long by the node's wall clock.
     pub(crate) fn regained(
         mut self,
         node: &str,
@@ -420,7 +420,7 @@ impl Story {
         self.tell(node, EventKind::Published { lock, receivers })
     }
 
-    /// A node's count of a latch becomes this.
+    /// A node's count of a latch changes to `left`.
     pub(crate) fn counted(self, node: &str, left: u64) -> Self {
         let lock = self.lock;
         self.tell(node, EventKind::Counted { lock, left })
@@ -478,7 +478,7 @@ impl Story {
         self
     }
 
-    /// A key made by a client's release remains for another 16 s.
+    /// A key that a client's release wrote remains for another 16 s.
     pub(crate) fn latch_left(mut self, node: &str, key: &str, client: &str) -> Self {
         let (node, owner) = (self.host(node), Some(self.owner(client)));
         let (lock, ttl_ms) = (Lock(0), Some(16_000));

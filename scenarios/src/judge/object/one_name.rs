@@ -17,7 +17,7 @@ pub(crate) struct Apart {
     pub(crate) why: &'static str,
 }
 
-/// Returns the adapter of a lock that these kinds form together.
+/// Returns the adapter of the single lock that these kinds form together.
 ///
 /// # Errors
 /// The reason why these kinds cannot form one lock.
@@ -58,11 +58,11 @@ pub(crate) fn object(kinds: &[LockKind]) -> Result<Rc<dyn Object>, Apart> {
 /// A read-write lock beside a lock with one owner at a time. Readers share it; writers and the
 /// owners of the other lock have it alone.
 ///
-/// A reader's field has the same name as the field of an owner of the other lock. Each level
-/// granted to a reader came with a lease of its own. In a hash without a mode, all levels without a
-/// lease belong to the other lock. In a hash with a mode, these belong to it: the levels that a
-/// hold had before readers came in beside it, and the levels that a reader was granted on top of
-/// its own.
+/// A reader and an owner of the other lock may have the same field, whose value counts the levels
+/// of both. Each level granted to a reader came with a lease of its own. In a hash without a mode,
+/// all levels without a lease belong to the other lock. In a hash with a mode, two sorts of levels
+/// belong to the other lock: the levels that a hold had before readers entered beside it, and the
+/// levels granted to a reader above its own.
 #[derive(Debug)]
 struct OneName;
 
@@ -96,7 +96,7 @@ impl Object for OneName {
                 let has_lease = value.leases.contains_key(&(name.clone(), now));
                 if was > 0 && !has_lease { had + (now - was) } else { had }
             } else if leases == 0 {
-                // The reader's leases are over, so the levels given back belong to the other lock.
+                // The reader's leases are over, so the released levels belong to the other lock.
                 had.saturating_sub(was - now)
             } else {
                 had
@@ -133,7 +133,7 @@ mod tests {
     type Fields<'a> = &'a [(&'a str, &'a str)];
     type Leases<'a> = &'a [(&'a str, u32, i64)];
 
-    /// Returns the holds after the last of these states of the hash, which expires at 900.
+    /// Returns the holds after the last of these states of the hash. The hash expires at 900.
     fn last(states: &[(Fields<'_>, Leases<'_>)]) -> Vec<(String, Mode, u32)> {
         let (mut before, mut found) = (Known::default(), Vec::new());
         for (fields, leases) in states {
@@ -157,13 +157,13 @@ mod tests {
         let of = |name: &str, mode, count| (name.to_owned(), mode, count);
         let held: (Fields<'_>, Leases<'_>) = (&[("c1:1", "1")], &[]);
         assert_eq!(last(&[held]), [of("c1:1", alone, 1)]);
-        // A reader came in beside the owner.
+        // A reader entered beside the owner.
         let beside: (Fields<'_>, Leases<'_>) =
             (&[("mode", "read"), ("c1:1", "1"), ("c2:1", "1")], &[("c2:1", 1, 800)]);
         assert_eq!(last(&[held, beside]), [of("c1:1", alone, 1), of("c2:1", shared, 1)]);
-        // The lease of `c1:1` is over, and it never had the lock alone.
+        // The lease of `c1:1` is over, and `c1:1` never held the other lock.
         assert_eq!(last(&[beside]), [of("c2:1", shared, 1)]);
-        // A reader is granted the other lock on top, and gives that back.
+        // A reader is granted the other lock as a further level, and releases that level.
         let reads: (Fields<'_>, Leases<'_>) =
             (&[("mode", "read"), ("c1:1", "1"), ("c2:1", "1")], &[("c1:1", 1, 800), ("c2:1", 1, 800)]);
         let both: (Fields<'_>, Leases<'_>) =

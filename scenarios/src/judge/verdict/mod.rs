@@ -26,7 +26,7 @@ pub struct Finding {
     pub checker: &'static str,
     /// The question that the checker decides.
     pub question: &'static str,
-    /// The answer.
+    /// *Holds*, *violated* or *undecided*, with its evidence.
     pub verdict: Verdict,
     /// The numbers that the checker measured.
     pub measures: Vec<Measure>,
@@ -81,12 +81,12 @@ pub(crate) fn nanos<S: serde::Serializer>(at: &True, to: S) -> Result<S::Ok, S::
 }
 
 impl Verdict {
-    /// Makes the verdict *holds* with its evidence.
+    /// Returns the verdict *holds*; `because` is a sentence with the evidence.
     pub fn holds(because: impl Into<String>) -> Self {
         Self::Holds { because: because.into() }
     }
 
-    /// Makes the verdict *undecided* with its reason.
+    /// Returns the verdict *undecided*; `because` is a sentence with the reason.
     pub fn undecided(because: impl Into<String>) -> Self {
         Self::Undecided { because: because.into() }
     }
@@ -100,7 +100,7 @@ impl Verdict {
         }
     }
 
-    /// Returns the sentence that explains the verdict.
+    /// Returns the evidence, the reason, or the summary of the witness, by the verdict.
     pub fn sentence(&self) -> &str {
         match self {
             Self::Holds { because } | Self::Undecided { because } => because,

@@ -11,17 +11,17 @@ use crate::units::Span;
 pub struct Measure {
     /// The name, such as `overlap`.
     pub name: &'static str,
-    /// The value.
+    /// A length of time, or a plain number such as a count.
     pub quantity: Quantity,
 }
 
 impl Measure {
-    /// Makes a measure of a length of time.
+    /// Returns a measure that is printed as a time, such as `1.5s`.
     pub fn time(name: &'static str, length: Duration) -> Self {
         Self { name, quantity: Quantity::Time(length) }
     }
 
-    /// Makes a measure of a count.
+    /// Returns a measure that counts; a count above 2^53 is rounded to a float.
     pub fn count(name: &'static str, count: u64) -> Self {
         Self { name, quantity: Quantity::Number(count as f64) }
     }

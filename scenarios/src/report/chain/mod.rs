@@ -26,9 +26,9 @@ pub struct Link {
     /// The index of a fault among all of the history.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fault: Option<usize>,
-    /// The link in words.
+    /// The event, the fault or the wrong clock in a sentence.
     pub words: String,
-    /// The links that caused this one, as indexes into the list.
+    /// The links that caused this link, as indexes into the list.
     pub after: Vec<usize>,
 }
 
@@ -52,7 +52,7 @@ pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Link> {
 /// The part of the chain of a violation that a text shows.
 #[derive(Debug, Clone, Copy)]
 pub enum ChainShown<'a> {
-    /// The whole chain.
+    /// All links, however many there are.
     Whole,
     /// The links of a long chain that are nearest to its end, and the number of the others.
     Nearest {

@@ -1,10 +1,9 @@
-//! A shadow copy of the lock's keys. It replays the server's commands from MONITOR, and so goes
-//! through every state of the server.
+//! A copy of the lock's keys that replays the server's commands from MONITOR. It goes through every
+//! state of the server.
 //!
 //! A read of the keys shows their state one round trip later, when other commands may have followed
-//! the one that was seen. So a read only checks the copy: MONITOR shows the read among the
-//! commands, and with that the commands before it. A difference is a change that the server made
-//! itself.
+//! the observed one. So a read only checks the copy: MONITOR shows the read among the commands, and
+//! so shows which commands came before it. A difference is a change that the server made itself.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -100,7 +99,7 @@ pub(super) struct Step<By> {
     pub(super) after: Vec<Value>,
 }
 
-/// The copy. `By` identifies the sender of commands.
+/// A copy of the keys. `By` identifies the sender of commands.
 pub(super) struct Mirror<By> {
     /// The keys of each lock.
     keys: Vec<Keys>,
@@ -136,7 +135,8 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Processes a command of the running script, if the script's caller was of interest.
+    /// Processes a command of the running script. Ignored if no step is open: then the script's
+    /// caller does not matter.
     pub(super) fn go_on(&mut self, line: &Line<'_>) {
         // The time of a script is that of its call.
         if let Some(step) = &self.open {
@@ -152,16 +152,16 @@ impl<By: Clone> Mirror<By> {
         }
     }
 
-    /// Returns the steps since the last reading, when no other reading will follow.
+    /// Returns the steps since the last read of the keys. For the end, when no other read follows.
     pub(super) fn take(&mut self) -> Vec<Step<By>> {
         std::mem::take(&mut self.steps)
     }
 
-    /// Returns the steps since the last reading, which led to this one, and makes the copy equal to
-    /// it. Returns also for each key true if the steps alone explain its value.
+    /// Returns the steps since the last read of the keys, and sets the copy to the values of this
+    /// read. Also returns for each key true if the steps alone explain its value.
     ///
     /// The server computes the expiry of a key before it sends the command to MONITOR, so only the
-    /// reading has it exact to the millisecond.
+    /// read has the expiry exact to the millisecond.
     pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, Vec<bool>) {
         self.end();
         let kept = self.kept();
@@ -173,8 +173,8 @@ impl<By: Clone> Mirror<By> {
         for (at, (kept, read)) in kept.iter().zip(read).enumerate() {
             explained.push(kept.is_like(read));
             if kept.is_like(read) {
-                // A value of an earlier step that still exists equals the one that was read, even
-                // if others changed the key in between. So it gets the exact expiry too.
+                // The value of an earlier step is the same value as this read's, even if other
+                // commands changed the key in between. So it gets the exact expiry too.
                 let mut before = steps.iter_mut().rev();
                 while before.next().is_some_and(|step| step.after[at].correct(kept, read)) {}
             }
@@ -320,8 +320,8 @@ mod tests {
         steps.iter().map(|step| (&*step.by, &step.after)).collect()
     }
 
-    /// All of this happened before the keys were read and found free. Formerly the two holds of one
-    /// client were not recorded, and the other client's release was recorded as the first one's.
+    /// Both clients acted before the first read, which found the keys free. Regression: the
+    /// recorder missed the two holds of C1, and recorded C2's release as C1's.
     #[test]
     fn what_two_clients_did_before_the_keys_were_read_is_told_apart() {
         let mut mirror = mirror(&[
@@ -378,7 +378,7 @@ mod tests {
 
     /// Two readers enter before the keys are read. Regression: the end of the first reader's lease
     /// was off by a millisecond between the steps before and after the second reader's entry, so
-    /// the second reader seemed to have changed it.
+    /// the recorder took it for a change by the second reader.
     #[test]
     fn when_the_lease_of_a_reader_ends_is_what_was_read_also_before_another_one_came_in() {
         let comes_in = |reader: &str| {

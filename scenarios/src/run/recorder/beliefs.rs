@@ -12,8 +12,8 @@ use crate::judge::history::{Host, Lock, Mode, Owner};
 #[derive(Debug, Default)]
 pub(super) struct Beliefs {
     /// The individual holds of each owner of the production client, by mode, with their ends on the
-    /// boottime clock. An owner of nested holds believes in the lock until it gives back the last
-    /// of them.
+    /// boottime clock. An owner of nested holds believes in the lock until it releases the last of
+    /// them.
     holds: BTreeMap<(Lock, Owner, Mode), BTreeMap<u64, Boottime>>,
     /// The owner of each line of work that most recently began to believe in a lock.
     last: BTreeMap<(Lock, Host, Line), Owner>,

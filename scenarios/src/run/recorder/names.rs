@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::judge::history::{Host, Owner};
 
-/// A line of work of a client. It requests, holds and gives back locks as an owner of its own, one
+/// A line of work of a client. It requests, holds and releases locks as an owner of its own, one
 /// operation at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Line(pub u32);

@@ -184,7 +184,7 @@ impl HistoryWriter {
         self.record(EventKind::Disbelieves { lock: self.lock, owner, why, mode }, happening);
     }
 
-    /// Records that the owner's line of work has ended without giving the lock back.
+    /// Records that the owner's line of work has ended without releasing the lock.
     pub(crate) fn abandoned(&self, owner: Owner) {
         self.record(EventKind::Abandoned { lock: self.lock, owner }, None);
     }

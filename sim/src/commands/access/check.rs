@@ -16,9 +16,9 @@ use crate::{
 pub enum Denied {
     /// The command itself.
     Command,
-    /// A key.
+    /// The key at this index of the arguments.
     Key(usize),
-    /// A channel.
+    /// The channel at this index of the arguments.
     Channel(usize),
 }
 
@@ -32,7 +32,7 @@ impl Denied {
         }
     }
 
-    /// Returns the error for the client.
+    /// Returns the error NOPERM for the client.
     pub fn error(self, spec: &Spec) -> Error {
         Error(format!("NOPERM this user {}", self.told(spec)).into())
     }
@@ -53,7 +53,7 @@ impl Denied {
         )
     }
 
-    /// Returns the error for a script.
+    /// Returns the error for a script that called the command.
     pub fn error_in_script(self) -> Error {
         Error::of(match self {
             Denied::Command => "ERR The user executing the script can't run this command or subcommand",

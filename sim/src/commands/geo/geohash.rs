@@ -1,4 +1,4 @@
-//! GEOHASH key [member ...]: the geohashes of places, as other programs write them.
+//! GEOHASH key [member ...]: the geohashes of places as 11 characters in the standard alphabet.
 
 use bytes::Bytes;
 

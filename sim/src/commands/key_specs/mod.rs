@@ -53,7 +53,7 @@ impl KeyFlags {
 /// Start of the search for keys.
 #[derive(Debug, Clone, Copy)]
 pub enum Begin {
-    /// At this argument.
+    /// At the argument with this index; the command's name is 0.
     Index(usize),
     /// After a word. The search begins at this argument; if negative, it goes backwards from the
     /// end.
@@ -87,9 +87,9 @@ pub enum Find {
 pub struct KeySpec {
     /// Start of the search.
     pub begin: Begin,
-    /// Selection of the keys.
+    /// The rule that selects the keys from the start on.
     pub find: Find,
-    /// Effects on the keys.
+    /// The access to the keys, such as read, write or delete.
     pub flags: KeyFlags,
     /// Reason for surprising flags.
     pub notes: &'static str,
@@ -100,7 +100,7 @@ pub struct KeySpec {
 pub struct KeyUse {
     /// Index among the arguments; the command's name is 0.
     pub at: usize,
-    /// Effects on the key.
+    /// The access to the key, such as read, write or delete.
     pub flags: KeyFlags,
 }
 

@@ -11,9 +11,9 @@ pub use values::{memory, percentile};
 
 use crate::config::Config;
 
-/// One option.
+/// An option of CONFIG GET and CONFIG SET.
 pub struct Opt {
-    /// The name.
+    /// The name in lower case, as in `redis.conf`.
     pub name: &'static str,
     /// An older name that is also accepted.
     pub alias: Option<&'static str>,

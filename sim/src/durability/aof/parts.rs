@@ -33,17 +33,17 @@ pub enum LogError {
     /// The manifest is invalid.
     #[error("{why}: line {line} of {file}")]
     Manifest {
-        /// The manifest.
+        /// The path of the manifest.
         file: String,
         /// The line, from 1; 0 for an empty file.
         line: usize,
-        /// The error.
+        /// The mistake in the line.
         why: ManifestError,
     },
     /// A file cannot be read, or cannot be written although it must be.
     #[error("the append-only file {file} cannot be opened: {error}")]
     File {
-        /// The file.
+        /// The path of the file that was opened or written.
         file: String,
         /// The error of the operating system.
         error: io::Error,
@@ -51,9 +51,9 @@ pub enum LogError {
     /// The RDB preamble of a file is damaged.
     #[error("Bad file format reading the append only file {file}: {error}")]
     Snapshot {
-        /// The file.
+        /// The path of the file with the preamble.
         file: String,
-        /// The error.
+        /// The mistake in the snapshot.
         error: rdb::RdbError,
     },
     /// Bytes that are not a command.
@@ -61,7 +61,7 @@ pub enum LogError {
         "Bad file format reading the append only file {file} at byte {at}; redis-check-aof --fix cuts it off there"
     )]
     Damaged {
-        /// The file.
+        /// The path of the damaged file.
         file: String,
         /// The offset at which a command should begin.
         at: usize,
@@ -72,7 +72,7 @@ pub enum LogError {
          the last file, aof-load-truncated lets a start do without it, and redis-check-aof --fix cuts it off"
     )]
     Short {
-        /// The file.
+        /// The path of the incomplete file.
         file: String,
         /// The offset at which the command or the transaction begins.
         at: usize,
@@ -82,7 +82,7 @@ pub enum LogError {
     Unknown {
         /// The name of the command.
         command: String,
-        /// The file.
+        /// The path of the file with the command.
         file: String,
         /// The offset at which the command begins.
         at: usize,

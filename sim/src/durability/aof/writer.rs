@@ -12,16 +12,16 @@ use crate::{
     time::{Monotonic, Wall},
 };
 
-/// The state of writing the AOF.
+/// The state of the AOF: off, on, or waiting for its first base.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum LogState {
-    /// It is not written.
+    /// Commands are not logged (`appendonly no`).
     #[default]
     Off,
     /// It will be written once its first base exists: until then commands are buffered, to be
     /// appended after the base.
     Waiting,
-    /// It is written.
+    /// Commands are logged as they are executed.
     On,
 }
 
@@ -77,7 +77,7 @@ impl Retry {
     }
 }
 
-/// The writer of the AOF.
+/// Collects the commands for the AOF, and knows the outcome of the last writes and rewrites.
 #[derive(Debug, Default)]
 pub struct AofWriter {
     /// The state of writing the file (`appendonly yes`).

@@ -125,7 +125,7 @@ fn back(len: usize) -> ([u8; 5], usize) {
 /// An element of a listpack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Item<'a> {
-    /// An integer.
+    /// A string that is the decimal form of a 64-bit integer.
     Integer(i64),
     /// Any other string.
     Text(&'a [u8]),

@@ -14,11 +14,11 @@ pub struct Pending {
     pub consumer: Bytes,
     /// Wall-clock time of the last delivery, in milliseconds.
     pub delivered_ms: i64,
-    /// Number of deliveries.
+    /// Number of deliveries, the first one included.
     pub deliveries: u64,
 }
 
-/// A consumer of a group.
+/// A consumer of a group, with the ids of its pending entries.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Consumer {
     /// Wall-clock time of the last command that named the consumer, in milliseconds.
@@ -55,7 +55,7 @@ impl Group {
         &self.pending
     }
 
-    /// Returns the consumers, by name.
+    /// Returns the consumers by name, idle ones included.
     pub fn consumers(&self) -> &BTreeMap<Bytes, Consumer> {
         &self.consumers
     }

@@ -19,10 +19,10 @@ pub enum Keep {
     From(StreamId),
 }
 
-/// Options of a trim.
+/// The limits of XTRIM, or of a trim by XADD.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Trim {
-    /// The entries to keep.
+    /// The entries to keep: a number of the latest, or all from an id on.
     pub keep: Keep,
     /// Removes only whole stream nodes, which is faster.
     pub approximate: bool,

@@ -84,7 +84,7 @@ pub struct EntryRef<'a> {
 }
 
 impl<'a> EntryRef<'a> {
-    /// Returns the id of the entry.
+    /// Returns the id, such as `1700000000000-0`.
     pub fn id(&self) -> StreamId {
         self.entry.id
     }

@@ -25,7 +25,7 @@ pub struct Memory {
     pub output_blocks: usize,
     /// The bytes of these blocks.
     pub output_listed: usize,
-    /// The total.
+    /// The total, printed as `tot-mem` in CLIENT LIST.
     pub total: usize,
 }
 

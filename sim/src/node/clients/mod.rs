@@ -34,13 +34,13 @@ use crate::{event::ConnId, resp::Sink, time::Monotonic};
 pub struct Clients {
     /// The connections, by id, in order of arrival.
     pub sessions: Sessions,
-    /// The subscriptions.
+    /// The subscribers of each channel, pattern and shard channel.
     pub pubsub: PubSub,
     /// The watching clients (WATCH), by database and key.
     pub watchers: BTreeMap<(usize, Bytes), BTreeSet<ConnId>>,
     /// The blocked clients.
     pub waiting: Waiting,
-    /// The tracking table (CLIENT TRACKING).
+    /// The keys that clients may have cached (CLIENT TRACKING).
     pub tracking: TrackingTable,
     /// Connections that receive every command (MONITOR).
     pub monitors: BTreeSet<ConnId>,

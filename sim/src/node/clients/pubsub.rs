@@ -27,7 +27,7 @@ impl Names {
         self.by_age.insert(age, name);
     }
 
-    /// Removes a name, if it is known.
+    /// Removes a name; does nothing if it is unknown.
     pub fn remove(&mut self, name: &Bytes) {
         if let Some(age) = self.ages.remove(name) {
             self.by_age.remove(&age);
@@ -39,7 +39,7 @@ impl Names {
         self.ages.contains_key(name)
     }
 
-    /// Returns the number of names.
+    /// Returns the number of names, each counted once.
     pub fn len(&self) -> usize {
         self.ages.len()
     }

@@ -27,7 +27,7 @@ pub fn is_file(peer: &str) -> bool {
 /// The role of a connection for this node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Role {
-    /// An ordinary client.
+    /// An ordinary client, a subscriber included.
     #[default]
     Client,
     /// A replica that receives this node's replication stream.
@@ -39,10 +39,10 @@ pub enum Role {
 /// The replies that a client wants (CLIENT REPLY).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Replies {
-    /// All replies.
+    /// All replies: the state of a new connection.
     #[default]
     On,
-    /// No replies.
+    /// No replies, not even errors (CLIENT REPLY OFF).
     Off,
     /// Suppress the reply of the next command (the state right after CLIENT REPLY SKIP).
     SkipNext,
@@ -86,12 +86,12 @@ impl Transaction {
     }
 }
 
-/// A watched key.
+/// A key that WATCH has marked for a connection.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Watched {
     /// The database number.
     pub db: usize,
-    /// The key.
+    /// The key, in database `db`.
     pub key: Bytes,
     /// True if the key had already expired at WATCH: its removal is then no change.
     pub was_expired: bool,
@@ -116,11 +116,11 @@ pub struct Blocked {
 /// The kinds of waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockedOn {
-    /// Data at one of the keys.
+    /// Data at one of the keys, as for BLPOP.
     Keys,
     /// Acknowledgements of the replication offset by replicas (WAIT).
     Replicas {
-        /// The number of replicas.
+        /// The number of replicas that must acknowledge.
         replicas: usize,
         /// The offset they must acknowledge.
         offset: u64,
@@ -139,7 +139,7 @@ pub enum BlockedOn {
     Loading,
 }
 
-/// One connection.
+/// One connection: its identity, its input and output, and the state that commands set in it.
 #[derive(Debug)]
 pub struct Session {
     /// The id, as in CLIENT ID.

@@ -18,7 +18,7 @@ use crate::{
 /// A client with its script or its workload.
 #[derive(Debug)]
 pub struct PlannedClient {
-    /// As written.
+    /// The table of the file that defines it; the clients of a group share the table.
     pub client: Client,
     /// Its lines of work, drawn; at least one.
     pub lines: Vec<PlannedLine>,

@@ -13,10 +13,10 @@ use crate::{
     judge::history::HostKind,
 };
 
-/// A Redis node.
+/// A Redis node of the run, not yet started.
 #[derive(Debug, Clone)]
 pub struct PlannedNode {
-    /// As written.
+    /// The table of the file that defines it; the members of a group share the table.
     pub node: Node,
     /// The node that it follows from the start.
     pub master: Option<String>,

@@ -14,11 +14,11 @@ use crate::{
 /// A client whose work a peer does.
 #[derive(Debug)]
 pub struct PlannedPeer {
-    /// As written.
+    /// The table of the file that defines the client.
     pub client: Client,
     /// Its work. A peer can do one line of work.
     pub lines: Vec<PlannedLine>,
-    /// The library.
+    /// The library on trial, with the command that starts its process.
     pub peer: Rc<Peer>,
     /// The reasons why the library cannot do this work.
     problems: Vec<String>,

@@ -12,7 +12,7 @@ use crate::{
     judge::history::HostKind,
 };
 
-/// A Sentinel.
+/// A Sentinel of the run, not yet started.
 #[derive(Debug)]
 pub struct PlannedSentinel {
     /// Its initial configuration file.

@@ -67,13 +67,13 @@ impl Asked<'_> {
 /// A stretch of true time in which an owner had a lock, by promise or belief.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stretch {
-    /// The lock.
+    /// The lock that was promised or believed held.
     pub lock: Lock,
-    /// The owner.
+    /// The owner to which the nodes promised the lock, or which believed in its hold.
     pub owner: Owner,
-    /// Its beginning.
+    /// The start: the grant of the lock, or the event with which the owner's belief began.
     pub from: True,
-    /// Its end.
+    /// The end, in true time.
     pub until: True,
     /// A sentence about its beginning and end.
     pub words: String,
@@ -82,7 +82,7 @@ pub struct Stretch {
 /// A history with the data that all checkers share.
 #[derive(Debug)]
 pub struct Evidence<'a> {
-    /// The history.
+    /// The history from which everything else is computed.
     pub history: &'a History,
     pub(in crate::judge::checker) promises: Vec<Promise>,
     pub(in crate::judge::checker) beliefs: Vec<Belief>,

@@ -8,18 +8,21 @@
 //! node has lost it.
 //!
 //! A hold that came back with a node (`Regained`) is not a promise at first: its owner has released
-//! it, or another owner may have the lock by now. It becomes a promise when its owner learns of it.
-//! That is when the node extends it for the owner. If one group of nodes decides, and so no other
-//! group can have informed the owner, it is also when the owner believes in the hold again. An
-//! extension makes the promise last for the new lease, a belief until the end of the lease with
-//! which the node came back. A nested hold that the node grants on top of it is a promise, too, but
-//! the levels below are not. Levels that came back lie below those that the owner still has: the
-//! owner releases its own first. A hold that was lost and comes back within its promise continues
-//! that promise, which had not ended.
+//! it, or another owner may hold the lock by now. It becomes a promise when its owner learns of it:
 //!
-//! If a quorum must grant, the promise exists while the promises of at least that many groups do,
-//! each shorter than its own lease by the drift allowance. This is the validity that the algorithm
-//! itself publishes.
+//! * when the node extends it for the owner, until the end of the new lease;
+//! * when the owner believes in the hold again, until the end of the lease with which it came back.
+//!   This holds only if one group of nodes decides: otherwise another group may have informed the
+//!   owner.
+//!
+//! A nested hold that the node grants above it is a promise, too, but the levels below are not.
+//! Levels that came back lie below those that the owner still has: the owner releases its own
+//! first. A hold that was lost and comes back within its promise continues that promise, which had
+//! not ended.
+//!
+//! If a quorum must grant, the promise exists while at least that many groups promise, each for
+//! less than its lease by the drift allowance. This is the validity that the algorithm itself
+//! publishes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -35,10 +38,10 @@ pub(in crate::judge::checker) struct Promise {
     pub(in crate::judge::checker) owner: Owner,
     pub(in crate::judge::checker) mode: Mode,
     pub(in crate::judge::checker) from: True,
-    /// Its end, not later than the end of the run.
+    /// The end of the promise, not later than the end of the run.
     pub(in crate::judge::checker) until: True,
     pub(in crate::judge::checker) end: PromiseEnd,
-    /// The node whose grant began it (for a quorum, the last grant needed).
+    /// The node whose grant began the promise; for a quorum, the node of the last grant needed.
     pub(in crate::judge::checker) node: Host,
     /// True if that node did not grant the hold, but came back with it and informed the owner.
     pub(in crate::judge::checker) came_back: bool,
@@ -50,8 +53,8 @@ pub(in crate::judge::checker) struct Promise {
 /// The cause of a promise's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::judge::checker) enum PromiseEnd {
-    /// Its owner released it, or released it on so many nodes that no quorum was left, whether or
-    /// not the node still had it.
+    /// The owner released it. With a quorum: released it on so many nodes that no quorum was left,
+    /// even if the node no longer had it.
     Released,
     /// The lease was over.
     LeaseOver,
@@ -61,7 +64,7 @@ pub(in crate::judge::checker) enum PromiseEnd {
 
 interval!(Promise, without_end);
 
-/// A group's promise to an owner whose end has not been seen.
+/// A group's promise to an owner, as long as no event has ended it.
 #[derive(Debug)]
 struct Open {
     from: True,
@@ -91,8 +94,8 @@ impl Open {
         self.holds.truncate(left);
     }
 
-    /// The node informs the owner that it has the hold until then: prolongs all levels, at least
-    /// one.
+    /// The node informs the owner that it has the hold until this instant: prolongs all levels, at
+    /// least one.
     fn extend(&mut self, at: True, until: True) {
         self.holds.resize(self.holds.len().max(1), at);
         self.holds.iter_mut().for_each(|hold| *hold = until.max(*hold));
@@ -114,7 +117,7 @@ pub(in crate::judge::checker) fn promises(history: &History) -> Vec<Promise> {
     let mut open: BTreeMap<(Of, usize), Open> = BTreeMap::new();
     let mut counted: BTreeMap<(Of, usize), u32> = BTreeMap::new();
     // The latest number of levels that a node recorded for a hold, promised or not, and the holds
-    // that came back and are not promised yet.
+    // that came back and are not promises yet.
     let mut levels: BTreeMap<(Of, usize), u32> = BTreeMap::new();
     let mut back: BTreeMap<(Of, usize), Back> = BTreeMap::new();
     // The holds that their nodes lost since the last grant or extension, and the holds that their
@@ -150,7 +153,7 @@ pub(in crate::judge::checker) fn promises(history: &History) -> Vec<Promise> {
             continue;
         }
         let at = event.at;
-        // An owner that believes again has not released what it believes in.
+        // An owner that believes in a hold again has not released it.
         if let EventKind::Believes { .. } = event.kind {
             (0..authority.groups.len()).for_each(|group| _ = given_back.remove(&(of, group)));
             let key = (of, 0);
@@ -179,9 +182,9 @@ pub(in crate::judge::checker) fn promises(history: &History) -> Vec<Promise> {
                     close(key, lapsed, None);
                 }
                 let state = open.entry(key).or_insert_with(|| Open::new(at, event.host));
-                // The node says how many levels it counts. Levels that it no longer counts were
-                // lost, not released, and this grant replaces them. Levels that it still counts
-                // although their promise was over are not promised again.
+                // The node reports its number of levels. Levels that it no longer counts were lost,
+                // not released, and this grant replaces them. Levels that it still counts after the
+                // end of their promise are not promised again.
                 let outer = count.saturating_sub(1) as usize;
                 state.cut(outer, at);
                 state.holds.resize(outer, at);
@@ -263,7 +266,7 @@ fn promised(authority: &Authority, at: True, lease_ms: Option<u64>) -> True {
     lease_ms.map_or(True::MAX, |lease| at + authority.drift.promised(lease))
 }
 
-/// Returns the intervals in which the promises of at least `needed` different groups exist.
+/// Returns the intervals in which at least `needed` different groups promise the lock.
 fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     if needed <= 1 && parts.iter().all(|(group, _)| *group == parts[0].0) {
         return parts.into_iter().map(|(_, promise)| promise).collect();
@@ -275,8 +278,8 @@ fn quorum(parts: Vec<(usize, Promise)>, needed: usize) -> Vec<Promise> {
     }
     edges.sort_unstable();
     let (mut live, mut began, mut all) = (0_usize, None, Vec::new());
-    // Events of one instant count together: a group that grants as another's promise ends leaves no
-    // gap.
+    // Events of one instant count together: no gap arises if one group grants when another's
+    // promise ends.
     for edges in edges.chunk_by(|one, other| one.0 == other.0) {
         let (at, mut ended, mut begun) = (edges[0].0, None, None);
         for (_, begins, part) in edges {

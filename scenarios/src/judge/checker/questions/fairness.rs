@@ -9,9 +9,9 @@
 //! When its call ends, the owner has given its place up, and the place no longer counts. The place
 //! itself lasts as long as the server's queue has it: those behind came later, so an owner that
 //! asks again in that time is ahead of them as before. The place counts again once the owner is
-//! seen to wait, since a client that asks again may first have to see its old place given back. An
-//! owner that gave its place up and joins a queue without it is at the end. A place that a late
-//! request takes, after its call has ended, is given up from the start.
+//! seen to wait, since the server may still have to remove the old place of a client that asks
+//! again. An owner that gave its place up and joins a queue without it is at the end. A place that
+//! a late request takes, after its call has ended, is given up from the start.
 //!
 //! Queues are those of masters. A replica's queue is a late copy, which still has owners that have
 //! been granted the lock and are in line again. It becomes the queue when the replica is promoted.

@@ -326,7 +326,8 @@ mod tests {
             let story = story.at(10).became(node, Role::Master).counts(node, "c1", had);
             story.at(20).locks("c1", node, 30_000).ends(1_000)
         };
-        // Its first hold expires on the node, it nests another one, and the third is granted twice.
+        // C1's first hold expires on the node, C1 nests another hold, and the node grants its third
+        // request twice.
         let after_a_loss = |told: bool| {
             let story = once().at(1_000).vanished("m", "c1", LossCause::Expired);
             let story = if told { story.disbelieves("c1", Reason::Expired) } else { story };

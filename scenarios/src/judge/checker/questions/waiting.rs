@@ -158,7 +158,8 @@ impl Served {
         locks
     }
 
-    /// Returns Jain's index over the owners that wanted the lock more than once or in vain.
+    /// Returns Jain's index over the owners that wanted the lock more than once, or wanted it
+    /// without success.
     fn jain(&self) -> f64 {
         let shares = self.owners.values().filter(|owner| **owner != (1, 1)).map(|(_, got)| *got);
         let (n, sum, squares) = shares

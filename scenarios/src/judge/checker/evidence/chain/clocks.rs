@@ -18,7 +18,7 @@ const LATE_PART: u32 = 10;
 /// A clock that counted another time than passed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Shown {
-    /// The instant up to which it counted.
+    /// The instant at which the clock stopped counting.
     pub(crate) at: True,
     pub(crate) host: Host,
     pub(crate) clock: ClockId,
