@@ -108,7 +108,23 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     with(
         "[node.redis]",
         "[node.other]\nreplica_of = «\"redis\"»\n\n[node.redis]\nreplica_of = \"other\"",
-        "follow each other",
+        "other and redis follow each other: one of them must be a master",
+    );
+    // Regression: only the names of groups were compared, and not those of their hosts.
+    let group = |replicas: &str, says: &str| with("[node.redis]", &format!("{replicas}\n[node.redis]"), says);
+    group(
+        "[node.b]\ncount = 2\nreplica_of = «\"b1\"»",
+        "b1 cannot be a replica of itself: name another node",
+    );
+    group("[node.b]\ncount = 2\nreplica_of = «\"b\"»", "b1 cannot be a replica of itself");
+    group(
+        "[node.a]\nreplica_of = «\"b1\"»\n[node.b]\ncount = 2\nreplica_of = \"a\"",
+        "a and b1 follow each other",
+    );
+    group(
+        "[node.a]\ncount = 2\nreplica_of = \"redis\"\n[node.b]\nreplica_of = «\"c2\"»\n\
+         [node.c]\ncount = 2\nreplica_of = \"d\"\n[node.d]\ncount = 2\nreplica_of = \"b\"",
+        "b, c2 and d2 follow each other",
     );
     with("[client.c1]", "[client.c1]\nnodes = [«\"m1\"»]", "there is no node `m1`");
     with("[client.c1]", "[sentinel.s]\nwatches = [«\"rediss\"»]\n[client.c1]", "did you mean `redis`?");
@@ -117,6 +133,11 @@ fn names_that_stand_for_nothing_are_pointed_at() {
         "[client.c1]",
         "[node.r]\nreplica_of = \"redis\"\n[sentinel.s]\nwatches = [«\"r\"»]\n[client.c1]",
         "Sentinels find replicas by their master",
+    );
+    with(
+        "[client.c1]",
+        "[node.r]\ncount = 2\nreplica_of = \"redis\"\n[sentinel.s]\nwatches = [«\"r2\"»]\n[client.c1]",
+        "r2 is a replica: Sentinels find replicas by their master",
     );
     with(
         "crash = \"redis\"\nat = \"3s\"",

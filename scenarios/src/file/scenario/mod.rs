@@ -20,6 +20,7 @@ mod measure;
 mod merge;
 mod one_name;
 mod places;
+mod replicas;
 mod sentinel;
 mod step;
 mod step_kind;
