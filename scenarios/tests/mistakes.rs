@@ -3,7 +3,7 @@
 
 mod limits;
 
-use lockstorm::file::scenario::parse;
+use lockstorm::file::scenario::{Setting, Source, parse};
 
 /// A file without a mistake, which each row below changes or extends.
 const GOOD: &str = r#"
@@ -541,4 +541,19 @@ fn drivers_addresses_and_disks_are_of_those_that_have_them() {
     );
     with("[client.c1]", "[address.vip]\npoints_to = «\"rediss\"»\n[client.c1]", "did you mean `redis`?");
     with("[client.c1]", "[address.«redis»]\npoints_to = \"redis\"\n[client.c1]", "a host is called `redis`");
+}
+
+/// Regression: the error was that the scenario has no Redis node.
+#[test]
+fn a_scenario_without_a_file_has_no_keys_to_set() {
+    let scenario = parse("my.toml", GOOD).expect("no mistake").variants[0].scenario.clone();
+    let source = Source::of("built", scenario).expect("no mistake");
+    let setting: Setting = "network.latency=5ms".parse().expect("a setting");
+    let expected = "built: with network.latency=5ms: the scenario has no file whose keys can be set";
+    let error = source.with(std::slice::from_ref(&setting)).expect_err("it has no file");
+    assert_eq!(error.to_string(), expected);
+    let error = source.variant_with(&source.variants[0], std::slice::from_ref(&setting));
+    assert_eq!(error.expect_err("it has no file").to_string(), expected);
+    let error = source.points_of("", setting).expect_err("it has no file");
+    assert_eq!(error.to_string(), expected);
 }
