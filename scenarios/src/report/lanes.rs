@@ -102,7 +102,7 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
             }
             EventKind::Vanished { .. } => {
                 if let Some(state) = open.remove(&key) {
-                    close(key, state, event.at, &sentence(history, event).unwrap_or_default());
+                    close(key, state, event.at, &sentence(history, event));
                 }
             }
             _ => {}
@@ -145,7 +145,7 @@ pub(super) fn failure_detection(history: &History) -> Vec<Lane> {
         let name = history.host_name(event.host);
         let lane =
             lanes.entry(event.host).or_insert_with(|| Lane { label: name.to_owned(), ..Lane::default() });
-        let said = sentence(history, event).unwrap_or_default();
+        let said = sentence(history, event);
         lane.marks.push((event.at, format!("{name} {said}\n{}", words::instant(event.at))));
     }
     lanes.into_values().collect()
@@ -274,7 +274,7 @@ pub(super) fn writes(history: &History) -> Vec<Dot> {
     let dot = |event: &crate::judge::history::Event| match &event.kind {
         EventKind::Write { owner, token, accepted, .. } => {
             let accepted = fence.accepts(*accepted);
-            let said = sentence(history, event).unwrap_or_default();
+            let said = sentence(history, event);
             let title = format!(
                 "{said}\narrived at {}, {}",
                 words::instant(event.at),

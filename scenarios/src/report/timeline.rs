@@ -23,9 +23,7 @@ pub fn timeline(history: &History, lines_max: usize) -> String {
         lines.push((calm, "~", "the storm is over".to_owned()));
     }
     for event in &history.events {
-        if let Some(words) = sentence(history, event) {
-            lines.push((event.at, history.host_name(event.host), words));
-        }
+        lines.push((event.at, history.host_name(event.host), sentence(history, event)));
     }
     lines.sort_by_key(|line| line.0);
     let width = lines.iter().map(|line| line.1.chars().count()).max().unwrap_or(0);
@@ -46,8 +44,8 @@ pub fn timeline(history: &History, lines_max: usize) -> String {
     out
 }
 
-/// Describes an event in words. An event that gives `None` has no line.
-pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
+/// Describes an event in words.
+pub(super) fn sentence(history: &History, event: &Event) -> String {
     let name = |owner: &crate::judge::history::Owner| history.owner_name(*owner);
     let lease = |lease: &Option<u64>| lease.map_or("no expiry".to_owned(), |ms| format!("{ms} ms"));
     let by = |by: &Party, owner: &crate::judge::history::Owner| match by.owner {
@@ -56,7 +54,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
         _ => String::new(),
     };
     let lock = event.kind.lock().map(|lock| format!("`{}`", history.lock(lock).name)).unwrap_or_default();
-    Some(match &event.kind {
+    match &event.kind {
         EventKind::Invoke { owner, call, .. } => {
             let asked = match call {
                 Call::Acquire { wait: Wait::No, .. } => format!("tries {lock}"),
@@ -175,7 +173,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             };
             format!("{} writes with {token}{stale}, sent at {}", name(owner), words::instant(*sent))
         }
-    })
+    }
 }
 
 fn gone(history: &History, node: Host, how: LossCause) -> String {
