@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 use super::timeline::sentence;
 use crate::judge::{
     checker::{Evidence, Stretch, evidence::words},
-    history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Owner},
+    history::{Call, Event, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Op, Owner},
 };
 
 /// A bar from one instant to another.
@@ -193,7 +193,7 @@ fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
 
 /// Returns the calls to acquire a lock, each from its beginning to its return.
 fn asked(history: &History) -> Vec<(Lock, Bar)> {
-    let mut open: BTreeMap<crate::judge::history::Op, (True, Lock, Owner)> = BTreeMap::new();
+    let mut open: BTreeMap<Op, (True, Lock, Owner)> = BTreeMap::new();
     let mut bars = Vec::new();
     let bar = |from: True, until: True, lock: Lock, owner: Owner, how: &str| {
         let what = match &history.header.locks[..] {
@@ -271,7 +271,7 @@ pub(super) struct Dot {
 /// Returns the writes that arrived at the resource.
 pub(super) fn writes(history: &History) -> Vec<Dot> {
     let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
-    let dot = |event: &crate::judge::history::Event| match &event.kind {
+    let dot = |event: &Event| match &event.kind {
         EventKind::Write { owner, token, accepted, .. } => {
             let accepted = fence.accepts(*accepted);
             let said = sentence(history, event);

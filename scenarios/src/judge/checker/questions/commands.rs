@@ -18,9 +18,11 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, words},
+    },
     history::{Call, EventKind, History, Host, HostKind, Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -107,9 +109,7 @@ fn tries(history: &History) -> (Option<Burst>, u64) {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let (busiest, herd) = tries(history);
-    let of_client = |host: crate::judge::history::Host| {
-        history.header.hosts[usize::from(host.0)].kind == HostKind::Client
-    };
+    let of_client = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Client;
     let commands: u64 =
         history.commands.iter().filter(|count| of_client(count.client)).map(|count| count.count).sum();
     let hand_offs = evidence
