@@ -149,3 +149,30 @@ fn a_driver_that_retries_refuses_its_own_grant() {
     assert_eq!(releases("retries = 3"), ["c1 acquires: Ok", "c1 releases: Ok", "c2 acquires: Ok"]);
     assert!(releases("")[1].starts_with("c1 releases: m: no reply"), "{:?}", releases(""));
 }
+
+/// The node has no memory left and refuses each request two milliseconds after it was sent.
+/// Regression: models that repeat a request without a reply repeated it, and returned at 2.008 s.
+#[test]
+fn a_model_does_not_repeat_a_request_that_a_node_has_refused() {
+    let counted = "subject = \"counted-lock\"\ntraits = { resend_release = true }";
+    let latch = "kind = \"latch\"\ncount = 2\nsubject = \"latch-counted-down-again\"";
+    for (lock, steps) in [
+        ("subject = \"token-lock\"\ntraits = { resend = \"same\" }", "{ at = \"2s\", try_acquire = {} }"),
+        (counted, "{ at = \"500ms\", try_acquire = {} }, { at = \"2s\", release = {} }"),
+        (latch, "{ at = \"500ms\", set = {} }, { at = \"2s\", count_down = {} }"),
+    ] {
+        let text = format!(
+            "[node.m]\n[network]\nlatency = \"1ms\"\n[lock]\nlease = \"30s\"\n{lock}\n[client.c1]\nsteps = [{steps}]\n\
+             [fault.full]\ncommand = {{ node = \"m\", run = [\"CONFIG\", \"SET\", \"maxmemory\", \"1\"] }}\nat = \"1s\"\n\
+             [run]\nstorm = \"5s\"\n"
+        );
+        let history = play(&text);
+        let refused = history.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Return { outcome: Outcome::Failed { message, .. }, .. } => {
+                Some((event.at.as_millis(), message.contains("OOM")))
+            }
+            _ => None,
+        });
+        assert_eq!(refused.collect::<Vec<_>>(), [(2_002, true)], "{lock}");
+    }
+}

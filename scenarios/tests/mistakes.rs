@@ -3,7 +3,7 @@
 
 mod limits;
 
-use lockstorm::file::scenario::parse;
+use lockstorm::file::scenario::{Setting, Source, parse};
 
 /// A file without a mistake, which each row below changes or extends.
 const GOOD: &str = r#"
@@ -108,7 +108,23 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     with(
         "[node.redis]",
         "[node.other]\nreplica_of = «\"redis\"»\n\n[node.redis]\nreplica_of = \"other\"",
-        "follow each other",
+        "other and redis follow each other: one of them must be a master",
+    );
+    // Regression: only the names of groups were compared, and not those of their hosts.
+    let group = |replicas: &str, says: &str| with("[node.redis]", &format!("{replicas}\n[node.redis]"), says);
+    group(
+        "[node.b]\ncount = 2\nreplica_of = «\"b1\"»",
+        "b1 cannot be a replica of itself: name another node",
+    );
+    group("[node.b]\ncount = 2\nreplica_of = «\"b\"»", "b1 cannot be a replica of itself");
+    group(
+        "[node.a]\nreplica_of = «\"b1\"»\n[node.b]\ncount = 2\nreplica_of = \"a\"",
+        "a and b1 follow each other",
+    );
+    group(
+        "[node.a]\ncount = 2\nreplica_of = \"redis\"\n[node.b]\nreplica_of = «\"c2\"»\n\
+         [node.c]\ncount = 2\nreplica_of = \"d\"\n[node.d]\ncount = 2\nreplica_of = \"b\"",
+        "b, c2 and d2 follow each other",
     );
     with("[client.c1]", "[client.c1]\nnodes = [«\"m1\"»]", "there is no node `m1`");
     with("[client.c1]", "[sentinel.s]\nwatches = [«\"rediss\"»]\n[client.c1]", "did you mean `redis`?");
@@ -117,6 +133,11 @@ fn names_that_stand_for_nothing_are_pointed_at() {
         "[client.c1]",
         "[node.r]\nreplica_of = \"redis\"\n[sentinel.s]\nwatches = [«\"r\"»]\n[client.c1]",
         "Sentinels find replicas by their master",
+    );
+    with(
+        "[client.c1]",
+        "[node.r]\ncount = 2\nreplica_of = \"redis\"\n[sentinel.s]\nwatches = [«\"r2\"»]\n[client.c1]",
+        "r2 is a replica: Sentinels find replicas by their master",
     );
     with(
         "crash = \"redis\"\nat = \"3s\"",
@@ -520,4 +541,19 @@ fn drivers_addresses_and_disks_are_of_those_that_have_them() {
     );
     with("[client.c1]", "[address.vip]\npoints_to = «\"rediss\"»\n[client.c1]", "did you mean `redis`?");
     with("[client.c1]", "[address.«redis»]\npoints_to = \"redis\"\n[client.c1]", "a host is called `redis`");
+}
+
+/// Regression: the error was that the scenario has no Redis node.
+#[test]
+fn a_scenario_without_a_file_has_no_keys_to_set() {
+    let scenario = parse("my.toml", GOOD).expect("no mistake").variants[0].scenario.clone();
+    let source = Source::of("built", scenario).expect("no mistake");
+    let setting: Setting = "network.latency=5ms".parse().expect("a setting");
+    let expected = "built: with network.latency=5ms: the scenario has no file whose keys can be set";
+    let error = source.with(std::slice::from_ref(&setting)).expect_err("it has no file");
+    assert_eq!(error.to_string(), expected);
+    let error = source.variant_with(&source.variants[0], std::slice::from_ref(&setting));
+    assert_eq!(error.expect_err("it has no file").to_string(), expected);
+    let error = source.points_of("", setting).expect_err("it has no file");
+    assert_eq!(error.to_string(), expected);
 }

@@ -7,7 +7,7 @@ use lockstorm_sim::time::True;
 use super::timeline::sentence;
 use crate::judge::{
     checker::{Evidence, Stretch, evidence::words},
-    history::{Call, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Owner},
+    history::{Call, Event, EventKind, Fence, History, Host, HostKind, Life, Lock, Mode, Op, Owner},
 };
 
 /// A bar from one instant to another.
@@ -102,7 +102,7 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
             }
             EventKind::Vanished { .. } => {
                 if let Some(state) = open.remove(&key) {
-                    close(key, state, event.at, &sentence(history, event).unwrap_or_default());
+                    close(key, state, event.at, &sentence(history, event));
                 }
             }
             _ => {}
@@ -145,7 +145,7 @@ pub(super) fn failure_detection(history: &History) -> Vec<Lane> {
         let name = history.host_name(event.host);
         let lane =
             lanes.entry(event.host).or_insert_with(|| Lane { label: name.to_owned(), ..Lane::default() });
-        let said = sentence(history, event).unwrap_or_default();
+        let said = sentence(history, event);
         lane.marks.push((event.at, format!("{name} {said}\n{}", words::instant(event.at))));
     }
     lanes.into_values().collect()
@@ -193,7 +193,7 @@ fn by_owner(history: &History, bars: Vec<(Lock, Bar)>) -> Vec<Lane> {
 
 /// Returns the calls to acquire a lock, each from its beginning to its return.
 fn asked(history: &History) -> Vec<(Lock, Bar)> {
-    let mut open: BTreeMap<crate::judge::history::Op, (True, Lock, Owner)> = BTreeMap::new();
+    let mut open: BTreeMap<Op, (True, Lock, Owner)> = BTreeMap::new();
     let mut bars = Vec::new();
     let bar = |from: True, until: True, lock: Lock, owner: Owner, how: &str| {
         let what = match &history.header.locks[..] {
@@ -271,10 +271,10 @@ pub(super) struct Dot {
 /// Returns the writes that arrived at the resource.
 pub(super) fn writes(history: &History) -> Vec<Dot> {
     let fence = history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
-    let dot = |event: &crate::judge::history::Event| match &event.kind {
+    let dot = |event: &Event| match &event.kind {
         EventKind::Write { owner, token, accepted, .. } => {
             let accepted = fence.accepts(*accepted);
-            let said = sentence(history, event).unwrap_or_default();
+            let said = sentence(history, event);
             let title = format!(
                 "{said}\narrived at {}, {}",
                 words::instant(event.at),

@@ -4,7 +4,8 @@ use super::*;
 use crate::judge::{
     checker,
     history::{
-        Claim, ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Wake, story::Story,
+        Claim, ClockId, Fence, Life, LockKind, LossCause, Outcome as Returned, Reason, Role, Wake,
+        story::Story,
     },
     verdict::Counterfactual,
 };
@@ -13,7 +14,7 @@ use crate::judge::{
 /// write that the fence refuses, a clock that jumps.
 fn story() -> History {
     let mut history = Story::failover(LockKind::Exclusive)
-        .became("r", crate::judge::history::Role::Replica)
+        .became("r", Role::Replica)
         .fenced(Fence::Greater)
         .at(2)
         .asks("c1")

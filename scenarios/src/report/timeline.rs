@@ -7,8 +7,8 @@ use lockstorm_sim::time::True;
 use crate::judge::{
     checker::evidence::words,
     history::{
-        Call, ClockId, Event, EventKind, History, Host, Life, LossCause, Mode, Outcome, Party, Reason, Role,
-        Serving, Wait, Wake,
+        Call, ClockId, Event, EventKind, History, Host, HostKind, Life, LossCause, Mode, Outcome, Owner,
+        Party, Reason, Role, Serving, Wait, Wake,
     },
 };
 
@@ -23,9 +23,7 @@ pub fn timeline(history: &History, lines_max: usize) -> String {
         lines.push((calm, "~", "the storm is over".to_owned()));
     }
     for event in &history.events {
-        if let Some(words) = sentence(history, event) {
-            lines.push((event.at, history.host_name(event.host), words));
-        }
+        lines.push((event.at, history.host_name(event.host), sentence(history, event)));
     }
     lines.sort_by_key(|line| line.0);
     let width = lines.iter().map(|line| line.1.chars().count()).max().unwrap_or(0);
@@ -46,17 +44,17 @@ pub fn timeline(history: &History, lines_max: usize) -> String {
     out
 }
 
-/// Describes an event in words. An event that gives `None` has no line.
-pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
-    let name = |owner: &crate::judge::history::Owner| history.owner_name(*owner);
+/// Describes an event in words.
+pub(super) fn sentence(history: &History, event: &Event) -> String {
+    let name = |owner: &Owner| history.owner_name(*owner);
     let lease = |lease: &Option<u64>| lease.map_or("no expiry".to_owned(), |ms| format!("{ms} ms"));
-    let by = |by: &Party, owner: &crate::judge::history::Owner| match by.owner {
+    let by = |by: &Party, owner: &Owner| match by.owner {
         Some(other) if other != *owner => format!(" by {}", name(&other)),
         None if by.client != history.client_of(*owner) => format!(" by {}", history.sender_name(by.client)),
         _ => String::new(),
     };
     let lock = event.kind.lock().map(|lock| format!("`{}`", history.lock(lock).name)).unwrap_or_default();
-    Some(match &event.kind {
+    match &event.kind {
         EventKind::Invoke { owner, call, .. } => {
             let asked = match call {
                 Call::Acquire { wait: Wait::No, .. } => format!("tries {lock}"),
@@ -175,7 +173,7 @@ pub(super) fn sentence(history: &History, event: &Event) -> Option<String> {
             };
             format!("{} writes with {token}{stale}, sent at {}", name(owner), words::instant(*sent))
         }
-    })
+    }
 }
 
 fn gone(history: &History, node: Host, how: LossCause) -> String {
@@ -193,7 +191,7 @@ fn gone(history: &History, node: Host, how: LossCause) -> String {
 /// Returns the clock by which a host is shown: the wall clock of a node; for a client the clock by
 /// which it counted its leases.
 pub(super) fn own_clock(history: &History, host: Host) -> ClockId {
-    if history.header.hosts[usize::from(host.0)].kind == crate::judge::history::HostKind::Node {
+    if history.header.hosts[usize::from(host.0)].kind == HostKind::Node {
         return ClockId::Wall;
     }
     let deadline =

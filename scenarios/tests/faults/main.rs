@@ -374,6 +374,33 @@ storm = "10s"
     assert_eq!(words, ["c1 crashes", "c2 crashes"]);
 }
 
+/// A single fault may begin after the storm, which lasts eight seconds here. The end of the storm
+/// ends a fault with `for`, and no other fault.
+#[test]
+fn the_end_of_the_storm_ends_faults_with_a_length() {
+    let cut =
+        |name: &str, rest: &str| format!("[fault.{name}]\ncut = {{ from = \"c\", to = \"r\" }}\n{rest}\n");
+    let faults = [
+        cut("early", "at = \"7s\""),
+        cut("cut_short", "at = \"7s\"\nfor = \"5s\""),
+        cut("late", "at = \"9s\""),
+        cut("late_with_a_length", "at = \"9s\"\nfor = \"500ms\""),
+        cut("repeated", "at = \"7.5s\"\nevery = \"1s\"\nfor = \"100ms\""),
+    ];
+    let outcome = run(&faults.concat());
+    let seen = outcome.history.faults.iter().map(|fault| (&*fault.name, ms(fault.from), fault.until.map(ms)));
+    let mut seen: Vec<_> = seen.collect();
+    seen.sort_unstable();
+    let expected = [
+        ("cut_short", 7_000, Some(8_000)),
+        ("early", 7_000, None),
+        ("late", 9_000, None),
+        ("late_with_a_length", 9_000, Some(9_000)),
+        ("repeated", 7_500, Some(7_600)),
+    ];
+    assert_eq!(seen, expected);
+}
+
 /// The master of a lock, if a failover has left two: the one promoted last, of those that are still
 /// masters.
 #[test]

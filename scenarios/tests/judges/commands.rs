@@ -1,11 +1,12 @@
 //! The definition of `commands`. An asker is an owner, or a client if the lock needs a quorum. A
 //! try is a wake-up of a waiter, or the first grant by a node after the latest call of the same
-//! asker for the same lock, if no wake-up came in between. `busiest` is the largest number of tries
-//! of one owner for one lock within less than a second; the layer is violated iff it exceeds the
-//! bound. `herd` is the largest number of tries for a lock between one moment at which it becomes
-//! free on some node, all holds given back, and the next such moment. `commands` counts the
-//! commands that clients sent. A hand-off is a promise to another owner than the promise before it:
-//! `hand_offs` counts them, and `per_hand_off` is commands divided by hand-offs.
+//! asker for the same lock, if no wake-up came in between. A try is one of the owner that wakes up,
+//! or that made this call; without a call, of the owner of the grant. `busiest` is the largest
+//! number of tries of one owner for one lock within less than a second; the layer is violated iff
+//! it exceeds the bound. `herd` is the largest number of tries for a lock between one moment at
+//! which it becomes free on some node, all holds given back, and the next such moment. `commands`
+//! counts the commands that clients sent. A hand-off is a promise to another owner than the promise
+//! before it: `hand_offs` counts them, and `per_hand_off` is commands divided by hand-offs.
 
 use std::time::Duration;
 
@@ -38,7 +39,8 @@ fn is_try(history: &History, number: usize) -> Option<(Lock, Owner)> {
         EventKind::Granted { .. } => {
             let before = history.events[..number].iter().rev().filter(|other| same_asker(other));
             let latest = before.map(|other| &other.kind).find(|kind| asks(kind) || answered(kind));
-            latest.is_none_or(asks).then_some((lock, owner))
+            let caller = latest.and_then(EventKind::owner).unwrap_or(owner);
+            latest.is_none_or(asks).then_some((lock, caller))
         }
         _ => None,
     }

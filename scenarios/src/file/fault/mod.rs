@@ -146,12 +146,13 @@ macro_rules! faults {
             /// given.
             #[expect(missing_docs, reason = "each kind is documented at its type")]
             pub struct Fault {
-                /// The time after the start of the run at which it begins. Default: the event of
-                /// `on`.
+                /// The time after the start of the run at which it begins, in the storm or in the
+                /// calm. Default: the event of `on`.
                 pub at: Option<Draw<Span>>,
                 /// The event at which it begins, instead of a time. Default: the time of `at`.
                 pub on: Option<Trigger>,
-                /// The time after which it is undone, for kinds that can be undone. Default: never.
+                /// The time after which it is undone, for kinds that can be undone; the end of the
+                /// storm undoes it if that is earlier. Default: never.
                 #[serde(rename = "for")]
                 pub length: Option<Draw<Span>>,
                 /// The time from the start of an occurrence to the start of the next. Default: it

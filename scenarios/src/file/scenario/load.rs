@@ -85,9 +85,10 @@ impl Source {
     /// moves along these keys.
     ///
     /// # Errors
-    /// When the format has no such key, or the scenario is not valid with that value.
+    /// When the format has no such key, when the scenario is not valid with that value, and when it
+    /// has no file (see [`Source::of`]).
     pub fn with(&self, settings: &[Setting]) -> Result<Source, Box<ScenarioError>> {
-        match variants(&self.text, settings, Wanted::All) {
+        match self.built(settings, Wanted::All) {
             Ok(variants) => Ok(Source { variants, ..self.clone() }),
             Err(mistake) => Err(Box::new(self.mistaken(mistake, settings))),
         }
@@ -104,7 +105,7 @@ impl Source {
         condition: &Variant,
         settings: &[Setting],
     ) -> Result<Variant, Box<ScenarioError>> {
-        let built = variants(&self.text, settings, Wanted::One(condition));
+        let built = self.built(settings, Wanted::One(condition));
         let built = built.map_err(|mistake| self.mistaken(mistake, settings))?;
         built.into_iter().next().ok_or_else(|| Box::new(self.no_variant(&condition.of)))
     }
@@ -116,8 +117,17 @@ impl Source {
     /// Those of [`Source::with`].
     pub fn points_of(&self, of: &str, setting: Setting) -> Result<Vec<Variant>, Box<ScenarioError>> {
         let settings = [setting];
-        let built = variants(&self.text, &settings, Wanted::Of(of));
+        let built = self.built(&settings, Wanted::Of(of));
         built.map_err(|mistake| Box::new(self.mistaken(mistake, &settings)))
+    }
+
+    /// Builds variants of the file with these settings.
+    fn built(&self, settings: &[Setting], wanted: Wanted<'_>) -> Result<Vec<Variant>, Mistake> {
+        // No file is empty: a scenario has a node and a client at least.
+        if self.text.is_empty() {
+            return Err(Mistake::at(0..0, "the scenario has no file whose keys can be set"));
+        }
+        variants(&self.text, settings, wanted)
     }
 
     /// Makes the error for a mistake that the file has only with these settings. If the mistake is

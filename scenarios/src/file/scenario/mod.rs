@@ -20,6 +20,7 @@ mod measure;
 mod merge;
 mod one_name;
 mod places;
+mod replicas;
 mod sentinel;
 mod step;
 mod step_kind;
@@ -182,8 +183,9 @@ pub struct Otherwise {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Run {
-    /// The length of the storm, in which faults happen and workloads run; at most a day. A fault
-    /// with `for` ends with the storm at the latest.
+    /// The length of the storm, in which workloads run and repeated faults begin; at most a day. A
+    /// fault with `for` ends with the storm at the latest, or at once if it begins later. The
+    /// end of the storm does not end a fault without `for`.
     pub storm: Span,
     /// The length of the calm after the storm, in which clients can show that the locks can still
     /// be acquired; at most a day.

@@ -24,7 +24,8 @@ pub struct User {
     /// Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
-    /// The nodes that know the user. Default: all.
+    /// The nodes that know the user. Default: all. Every other node refuses the connections of
+    /// clients that are this user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nodes: Option<Vec<Name>>,
 }

@@ -13,7 +13,7 @@ use super::{
     limits::{self, Wrong},
     measure, one_name,
     places::Places,
-    sentinel, targets, user, word,
+    replicas, sentinel, targets, user, word,
 };
 use crate::{
     file::{
@@ -61,6 +61,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     for (name, node) in &scenario.node {
         check_node(&names, name, node)?;
     }
+    replicas::check(scenario)?;
     cluster::check(scenario, places)?;
     address::check(scenario, places)?;
     user::check(scenario, places)?;
@@ -160,31 +161,14 @@ fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mist
             return Err(Mistake::at(names.places.of_value(&path), message));
         }
     }
-    if let Some(master) = &node.replica_of {
-        names.node(master)?;
-        if master.as_str() == name {
-            return Err(Mistake::at(master.span(), format!("{name} cannot be a replica of itself")));
-        }
-        // The chain of masters must end in one that is not a replica.
-        let (mut above, mut steps) = (Some(master.as_str()), 0);
-        while let Some(node) = above.and_then(|above| names.scenario.node.get(above)) {
-            steps += 1;
-            if steps > names.scenario.node.len() {
-                let message =
-                    format!("{name} and {} follow each other: one of them must be a master", master.as_str());
-                return Err(Mistake::at(master.span(), message));
-            }
-            above = node.replica_of.as_ref().map(|of| of.as_str());
-        }
-    }
-    Ok(())
+    node.replica_of.as_ref().map_or(Ok(()), |master| names.node(master))
 }
 
 fn check_sentinel(names: &Names<'_, '_>, name: &str, written: &Sentinel) -> Result<(), Mistake> {
     let place = |key| names.places.of_value(&["sentinel", name, key]);
     for watched in written.watches.iter().flatten() {
         names.node(watched)?;
-        if names.scenario.node.get(watched.as_str()).is_some_and(|node| node.replica_of.is_some()) {
+        if names.scenario.node_of(watched.as_str()).is_some_and(|node| node.replica_of.is_some()) {
             let why = format!("{} is a replica: Sentinels find replicas by their master", watched.as_str());
             return Err(Mistake::at(watched.span(), why));
         }

@@ -326,6 +326,15 @@ impl Story {
         self.tell(node, EventKind::Granted { lock, owner, lease_ms, until, count, token, mode })
     }
 
+    /// A node of a quorum grants the lock to an attempt of a client. The attempt is an owner of its
+    /// own.
+    pub(crate) fn granted_attempt(mut self, node: &str, client: &str, attempt: &str, lease_ms: u64) -> Self {
+        let (client, until) = (self.host(client), self.wall(node, lease_ms));
+        let owner = self.history.owner(attempt, client);
+        let (lock, lease_ms, token, mode) = (self.lock, Some(lease_ms), None, Mode::Exclusive);
+        self.tell(node, EventKind::Granted { lock, owner, lease_ms, until, count: 1, token, mode })
+    }
+
     /// A node grants a client the lock without a lease.
     pub(crate) fn granted_without_expiry(mut self, node: &str, client: &str) -> Self {
         let (owner, at) = (self.owner(client), self.host(node));

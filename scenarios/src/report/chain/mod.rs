@@ -40,7 +40,7 @@ pub(super) fn lines(history: &History, witness: &Witness) -> Vec<Link> {
             What::Clock(shown) => (Some(shown.host), None, words::shown(history, &shown)),
             What::Event(number) => {
                 let event = &history.events[number];
-                (Some(event.host), None, sentence(history, event).unwrap_or_default())
+                (Some(event.host), None, sentence(history, event))
             }
         };
         let host = host.map(|host| history.host_name(host).into());

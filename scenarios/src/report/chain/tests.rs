@@ -3,7 +3,7 @@
 use super::*;
 use crate::judge::{
     checker,
-    history::{EventKind, LockKind as Guarantee, LossCause, Reason, Role, Serving, Wake, story::Story},
+    history::{EventKind, Lock, LockKind as Guarantee, LossCause, Reason, Role, Serving, Wake, story::Story},
 };
 
 pub(super) fn chain(of: &str, history: &History) -> Vec<String> {
@@ -130,7 +130,7 @@ pub(super) fn announces(story: Story, by: &str, event: &str) -> Story {
 /// not by other actions of the node.
 #[test]
 fn a_chain_has_what_a_promotion_and_a_message_came_of() {
-    let served = |how| EventKind::Serves { lock: crate::judge::history::Lock(0), how };
+    let served = |how| EventKind::Serves { lock: Lock(0), how };
     let granted = || asks_and_gets(Story::failover(Guarantee::Exclusive), "c1", &["m"], 1_000).at(1_003);
     let watched = ["+sdown", "+odown", "+try-failover", "+selected-slave", "+slave"]
         .into_iter()

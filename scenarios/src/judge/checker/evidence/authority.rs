@@ -132,7 +132,10 @@ pub(in crate::judge::checker) fn two_masters_in_words(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::judge::history::{LockKind, Serving, story::Story};
+    use crate::judge::{
+        checker::Evidence,
+        history::{LockKind, Serving, story::Story},
+    };
 
     #[test]
     fn two_masters_of_a_slot_are_told_with_their_time() {
@@ -181,7 +184,7 @@ mod tests {
         let demoted = || promoted().at(2_000).became("m", Role::Replica);
         assert_eq!(told(demoted()), sentence("1.000 s to 2.000 s"));
         let history = demoted().ends(9_000);
-        let shown = crate::judge::checker::Evidence::of(&history).two_masters(Lock(0));
+        let shown = Evidence::of(&history).two_masters(Lock(0));
         assert_eq!(shown, [(True::from_millis(1_000), True::from_millis(2_000))]);
         let crashed = || promoted().at(2_000).life("m", Life::Crashed);
         assert_eq!(told(crashed()), sentence("1.000 s to 2.000 s"));

@@ -9,7 +9,7 @@ use std::{
 use lockstorm_sim::time::True;
 
 use crate::judge::checker::Evidence;
-use crate::judge::history::{EventKind, Lock, Owner};
+use crate::judge::history::{EventKind, Lock, Mode, Owner};
 
 /// The observed length of one hold, and whether the servers lost it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,15 +21,18 @@ pub struct Hold {
     pub lost: bool,
 }
 
-/// The instants, in order, at which an owner lost a lock on too many groups of nodes, or had it on
+/// The instants, in order, at which an owner lost a hold on too many groups of nodes, or had it on
 /// enough again (`true`).
 type Standing = Vec<(True, bool)>;
+
+/// The lock, the owner and the mode of a hold. An owner that reads and writes has two holds.
+type Of = (Lock, Owner, Mode);
 
 /// Returns every hold of a history that its owner believed in, sorted by lock and beginning.
 pub fn holds(evidence: &Evidence<'_>) -> Vec<Hold> {
     let standing = standing(evidence);
-    let of_belief = |(lock, owner, from, until): (Lock, Owner, True, True)| {
-        let changes = standing.get(&(lock, owner)).map_or(&[][..], |changes| changes);
+    let of_belief = |(of, from, until): (Of, True, True)| {
+        let changes = standing.get(&of).map_or(&[][..], |changes| changes);
         let before = changes.partition_point(|(at, _)| *at <= from);
         // A hold lost before its owner first believed in it has no length.
         let at_first = before.checked_sub(1).is_some_and(|last| changes[last].1);
@@ -43,20 +46,20 @@ pub fn holds(evidence: &Evidence<'_>) -> Vec<Hold> {
     evidence
         .beliefs
         .iter()
-        .map(|belief| (belief.lock, belief.owner, belief.from, belief.until))
+        .map(|belief| ((belief.lock, belief.owner, belief.mode), belief.from, belief.until))
         .map(of_belief)
         .collect()
 }
 
-fn standing(evidence: &Evidence<'_>) -> BTreeMap<(Lock, Owner), Standing> {
+fn standing(evidence: &Evidence<'_>) -> BTreeMap<Of, Standing> {
     let history = evidence.history;
-    let mut groups: BTreeMap<(Lock, Owner), BTreeSet<usize>> = BTreeMap::new();
-    let mut standing: BTreeMap<(Lock, Owner), Standing> = BTreeMap::new();
+    let mut groups: BTreeMap<Of, BTreeSet<usize>> = BTreeMap::new();
+    let mut standing: BTreeMap<Of, Standing> = BTreeMap::new();
     for event in &history.events {
-        let Some((lock, owner, _)) = event.kind.hold() else { continue };
-        let authority = &history.lock(lock).authority;
+        let Some(of) = event.kind.hold() else { continue };
+        let authority = &history.lock(of.0).authority;
         let Some(group) = authority.group_of(event.host) else { continue };
-        let has = groups.entry((lock, owner)).or_default();
+        let has = groups.entry(of).or_default();
         match event.kind {
             EventKind::Granted { .. } | EventKind::Extended { .. } | EventKind::Regained { .. } => {
                 has.insert(group);
@@ -65,7 +68,7 @@ fn standing(evidence: &Evidence<'_>) -> BTreeMap<(Lock, Owner), Standing> {
             _ => continue,
         }
         let stands = has.len() >= authority.quorum;
-        let changes = standing.entry((lock, owner)).or_default();
+        let changes = standing.entry(of).or_default();
         if changes.last().is_none_or(|(_, last)| *last != stands) {
             changes.push((event.at, stands));
         }
@@ -136,6 +139,21 @@ mod tests {
                 "two nodes of four leave too few",
                 gone(gone(quorum().at(2_000), "a").at(3_000), "b").ends(60_000),
                 (2_000, true),
+            ),
+            // Regression: the release of the write lock counted as the loss of the read lock.
+            (
+                "a writer releases the write lock and keeps the read lock",
+                Story::of_kind(LockKind::ReadWrite)
+                    .at(1_000)
+                    .locks("c1", "m", 10_000)
+                    .at(2_000)
+                    .granted_in("m", "c1", 10_000, Mode::Shared)
+                    .believes("c1", 10_000)
+                    .at(3_000)
+                    .in_mode("c1", Mode::Exclusive)
+                    .unlocks("c1", "m")
+                    .ends(60_000),
+                (10_000, false),
             ),
             (
                 "lost before it was believed",

@@ -10,16 +10,19 @@
 //! call is a try that shows only if it is granted. A grant after a wake-up, and each further grant
 //! to the same call, result from a try that is already counted: the nodes of a quorum grant one try
 //! each. In a quorum each attempt may be an owner of its own, so there the calls, wake-ups and
-//! grants that belong together are those of one client.
+//! grants that belong together are those of one client. A try that only a grant shows is one of the
+//! owner that made the client's latest call.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, words},
+    },
     history::{Call, EventKind, History, Host, HostKind, Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -40,6 +43,9 @@ pub(in crate::judge::checker) const COMMANDS: Checker = Checker {
 
 const WINDOW: Duration = Duration::from_secs(1);
 
+/// The owner that asks for a lock, or only its client if the lock needs a quorum.
+type Asker = (Lock, Host, Option<Owner>);
+
 /// The busiest second of one owner.
 #[derive(Debug, Clone, Copy)]
 struct Burst {
@@ -52,8 +58,10 @@ struct Burst {
 
 /// Returns the busiest second and the largest herd.
 fn tries(history: &History) -> (Option<Burst>, u64) {
-    // The clients, or their owners, of which a try has been seen since the call began.
-    let mut seen: BTreeSet<(Lock, Host, Option<Owner>)> = BTreeSet::new();
+    // The askers of which a try has been seen since the call began.
+    let mut seen: BTreeSet<Asker> = BTreeSet::new();
+    // The owner that made the latest call.
+    let mut callers: BTreeMap<Asker, Owner> = BTreeMap::new();
     let mut recent: BTreeMap<(Lock, Owner), VecDeque<True>> = BTreeMap::new();
     let mut herds: BTreeMap<Lock, Option<u64>> = BTreeMap::new();
     let (mut busiest, mut herd): (Option<Burst>, u64) = (None, 0);
@@ -67,19 +75,24 @@ fn tries(history: &History) -> (Option<Burst>, u64) {
         let first = match event.kind {
             EventKind::Invoke { call: Call::Acquire { .. }, .. } => {
                 seen.remove(&asks);
+                callers.insert(asks, owner);
                 continue;
             }
             EventKind::Woken { .. } | EventKind::Granted { .. } => seen.insert(asks),
             _ => continue,
         };
-        if !first && matches!(event.kind, EventKind::Granted { .. }) {
-            continue;
+        let mut by = owner;
+        if matches!(event.kind, EventKind::Granted { .. }) {
+            if !first {
+                continue;
+            }
+            by = callers.get(&asks).copied().unwrap_or(owner);
         }
         if let Some(Some(drawn)) = herds.get_mut(&lock) {
             *drawn += 1;
             herd = herd.max(*drawn);
         }
-        let window = recent.entry((lock, owner)).or_default();
+        let window = recent.entry((lock, by)).or_default();
         window.push_back(event.at);
         while window.front().is_some_and(|first| event.at.since(*first) >= WINDOW) {
             window.pop_front();
@@ -87,7 +100,7 @@ fn tries(history: &History) -> (Option<Burst>, u64) {
         let tries = window.len();
         if busiest.is_none_or(|burst| tries > burst.tries) {
             let from = window.front().copied().unwrap_or(event.at);
-            busiest = Some(Burst { lock, owner, from, until: event.at, tries });
+            busiest = Some(Burst { lock, owner: by, from, until: event.at, tries });
         }
     }
     (busiest, herd)
@@ -96,9 +109,7 @@ fn tries(history: &History) -> (Option<Burst>, u64) {
 fn check(evidence: &Evidence<'_>) -> Finding {
     let history = evidence.history;
     let (busiest, herd) = tries(history);
-    let of_client = |host: crate::judge::history::Host| {
-        history.header.hosts[usize::from(host.0)].kind == HostKind::Client
-    };
+    let of_client = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Client;
     let commands: u64 =
         history.commands.iter().filter(|count| of_client(count.client)).map(|count| count.count).sum();
     let hand_offs = evidence
@@ -143,7 +154,7 @@ fn witness(history: &History, burst: Burst, bound: usize) -> Witness {
 mod tests {
     use crate::judge::{
         checker::tests::explained,
-        history::{History, Wake, story::Story},
+        history::{History, Outcome, Wake, story::Story},
     };
 
     fn asking(times: i64, every_ms: i64, end: impl Fn(Story) -> History) -> History {
@@ -184,6 +195,16 @@ mod tests {
                     .iter()
                     .fold(Story::quorum().at(0).asks("c1"), |story, node| {
                         story.at(1).granted(node, "c1", 10_000)
+                    })
+                    .ends(10_000),
+            ),
+            (
+                "each attempt at a quorum is an owner of its own",
+                ["1", "2", "3"]
+                    .iter()
+                    .fold(Story::quorum().at(10), |story, attempt| {
+                        let granted = story.asks("c1").granted_attempt("a", "c1", attempt, 10_000);
+                        granted.granted_attempt("b", "c1", attempt, 10_000).returns("c1", Outcome::Refused)
                     })
                     .ends(10_000),
             ),

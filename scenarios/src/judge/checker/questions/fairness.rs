@@ -20,9 +20,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, words},
+    },
     history::{Call, EventKind, History, Host, Life, Lock, LockKind, Op, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };

@@ -28,9 +28,11 @@ use std::{
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::{belief::BeliefEnd, words};
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, belief::BeliefEnd, words},
+    },
     history::{Event, EventKind, History, Host, KeyLeft, Life, Lock, Mode, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };

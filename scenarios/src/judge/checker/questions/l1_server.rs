@@ -6,12 +6,18 @@
 
 use std::time::Duration;
 
-use crate::judge::checker::evidence::{
-    overlap::{MEASURES, PROMISED, judge},
-    words,
+use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Evidence,
+            overlap::{MEASURES, PROMISED, judge},
+            words,
+        },
+    },
+    history::EventKind,
+    verdict::Finding,
 };
-use crate::judge::checker::{Checker, evidence::Evidence};
-use crate::judge::{history::EventKind, verdict::Finding};
 
 pub(in crate::judge::checker) const L1: Checker = Checker {
     name: "l1",
@@ -56,7 +62,7 @@ fn no_promise(evidence: &Evidence<'_>) -> String {
 mod tests {
     use crate::judge::{
         checker::tests::{explained, first_line},
-        history::{ClockId, History, LockKind, LossCause, Mode, Reason, story::Story},
+        history::{ClockId, History, LockKind, LossCause, Mode, Reason, Role, story::Story},
     };
 
     /// C1 holds `a`, `b`, `c` from 1 ms for ten seconds; C2 gets `c`, `d`, `e` at `second`.
@@ -113,7 +119,7 @@ mod tests {
             (
                 "the replica that is promoted never had it",
                 Story::failover(LockKind::Exclusive)
-                    .became("r", crate::judge::history::Role::Replica)
+                    .became("r", Role::Replica)
                     .at(2)
                     .granted("m", "c1", 30_000)
                     .at(3)

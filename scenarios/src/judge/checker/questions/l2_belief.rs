@@ -6,9 +6,16 @@
 //! the monotonic clock. The layer is violated iff beliefs of two different owners overlap by more
 //! than no time.
 
-use crate::judge::checker::evidence::overlap::{BELIEVED, MEASURES, judge};
-use crate::judge::checker::{Checker, evidence::Evidence};
-use crate::judge::verdict::Finding;
+use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Evidence,
+            overlap::{BELIEVED, MEASURES, judge},
+        },
+    },
+    verdict::Finding,
+};
 
 pub(in crate::judge::checker) const L2: Checker = Checker {
     name: "l2",

@@ -6,15 +6,20 @@
 //! interleaved (between two writes of another owner), it lies inside. So the layer is violated iff
 //! sections of two different owners overlap, or an owner writes that never held the lock.
 
-use crate::judge::checker::evidence::{
-    ending::ending,
-    interval::{Overlap, worst},
-    overlap::{Found, undecided},
-    section::{Section, Write, sections, tested, writes},
-    words,
+use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Evidence,
+            ending::ending,
+            interval::{Overlap, worst},
+            overlap::{Found, undecided},
+            section::{Section, Write, sections, tested, writes},
+            words,
+        },
+    },
+    verdict::{Finding, Measure, Verdict, Witness},
 };
-use crate::judge::checker::{Checker, evidence::Evidence};
-use crate::judge::verdict::{Finding, Measure, Verdict, Witness};
 
 pub(in crate::judge::checker) const L3: Checker = Checker {
     name: "l3",

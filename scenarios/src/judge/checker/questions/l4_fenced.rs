@@ -8,13 +8,16 @@
 
 use std::collections::BTreeMap;
 
-use crate::judge::checker::evidence::{
-    ending::ending,
-    section::{Write, tested, writes},
-    words,
-};
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Evidence,
+            ending::ending,
+            section::{Write, tested, writes},
+            words,
+        },
+    },
     history::{Fence, Lock},
     verdict::{Finding, Measure, Verdict, Witness},
 };

@@ -17,12 +17,12 @@ use std::time::Duration;
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{
-    Checker,
-    evidence::{Asked, Evidence},
-};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Asked, Evidence, words},
+        up_to_progress,
+    },
     history::{Call, EventKind, Lock, LockKind, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -36,7 +36,7 @@ pub(in crate::judge::checker) const LATCH: Checker = Checker {
         ("kept", "how long after the storm it kept a waiter waiting although it was open"),
         ("kept_in_storm", "the same, in the whole run"),
     ],
-    bound: Some(|bounds| crate::judge::checker::up_to_progress("kept", bounds)),
+    bound: Some(|bounds| up_to_progress("kept", bounds)),
     check,
 };
 

@@ -24,9 +24,11 @@ use std::{
 
 use lockstorm_sim::time::{True, Wall};
 
-use crate::judge::checker::evidence::{ending::ending, words};
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, ending::ending, words},
+    },
     history::{EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };

@@ -2,12 +2,11 @@
 //!
 //! A forced release is a deletion like any other: the key does not show which command deleted it.
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{
-    Checker,
-    evidence::{Asked, Evidence},
-};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Asked, Evidence, words},
+    },
     history::{Call, Event, EventKind, History, LossCause, Outcome, Owner, Party},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -95,7 +94,7 @@ fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party
 mod tests {
     use crate::judge::{
         checker::tests::explained,
-        history::{Call, LockKind, LossCause, Mode, Outcome, Party, story::Story},
+        history::{Call, Host, LockKind, LossCause, Mode, Outcome, Party, story::Story},
     };
 
     #[test]
@@ -103,7 +102,7 @@ mod tests {
         let held = || Story::one_node().at(0).granted("m", "c1", 1_000).at(500);
         let overwritten = || {
             let story = held();
-            let by = Party { client: crate::judge::history::Host(2), owner: None };
+            let by = Party { client: Host(2), owner: None };
             story.vanished("m", "c1", LossCause::Overwritten(by)).ends(3_000)
         };
         let readers =

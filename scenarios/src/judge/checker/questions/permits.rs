@@ -6,9 +6,11 @@
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::{promise::Promise, words};
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, promise::Promise, words},
+    },
     history::{Lock, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -91,7 +93,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
 #[cfg(test)]
 mod tests {
     use crate::judge::{
-        checker::tests::{explained, first_line},
+        checker::{
+            self,
+            tests::{explained, first_line},
+        },
         history::{LockKind, LossCause, story::Story},
     };
 
@@ -145,7 +150,7 @@ mod tests {
     fn the_witness_lasts_as_long_as_too_many_were_out() {
         let story = Story::of_kind(LockKind::Semaphore { permits: 1 }).at(0).granted("m", "c1", 5_000);
         let story = story.at(500).granted("m", "c2", 5_000).at(700).released("m", "c1");
-        let findings = crate::judge::checker::check(&story.ends(3_000));
+        let findings = checker::check(&story.ends(3_000));
         let witness =
             findings.iter().find_map(|one| (one.checker == "permits").then(|| one.verdict.witness())?);
         let witness = witness.expect("it is violated");

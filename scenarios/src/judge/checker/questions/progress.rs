@@ -20,15 +20,16 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::{
-    wants::{Want, wants},
-    words,
-};
-use crate::judge::checker::{
-    Checker,
-    evidence::{Asked, Evidence, turned_away},
-};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Asked, Evidence, turned_away,
+            wants::{Want, wants},
+            words,
+        },
+        up_to_progress,
+    },
     history::{EventKind, History, Lock, Outcome, Owner, Probe},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -43,7 +44,7 @@ pub(in crate::judge::checker) const PROGRESS: Checker = Checker {
         ),
         ("stalled_in_storm", "the same, in the whole run"),
     ],
-    bound: Some(|bounds| crate::judge::checker::up_to_progress("stalled", bounds)),
+    bound: Some(|bounds| up_to_progress("stalled", bounds)),
     check,
 };
 

@@ -17,12 +17,12 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{
-    Checker,
-    evidence::{Asked, Evidence},
-};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Asked, Evidence, words},
+        up_to_progress,
+    },
     history::{Call, ClockId, EventKind, History, Lock, LockKind, Outcome, Owner, Party},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -37,7 +37,7 @@ pub(in crate::judge::checker) const RATE: Checker = Checker {
         ("starved", "how long after the storm it kept a request waiting that could have been granted"),
         ("starved_in_storm", "the same, in the whole run"),
     ],
-    bound: Some(|bounds| crate::judge::checker::up_to_progress("starved", bounds)),
+    bound: Some(|bounds| up_to_progress("starved", bounds)),
     check,
 };
 

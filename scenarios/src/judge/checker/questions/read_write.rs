@@ -10,9 +10,11 @@ use std::collections::BTreeMap;
 
 use lockstorm_sim::time::{True, Wall};
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, words},
+    },
     history::{Call, Event, EventKind, Host, Lock, LockKind, Mode, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };

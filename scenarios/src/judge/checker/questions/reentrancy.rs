@@ -28,9 +28,11 @@ use std::{collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::{ending::ending, words};
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, ending::ending, words},
+    },
     history::{Call, Event, EventKind, History, Lock, Mode, Op, Outcome, Owner, Role},
     verdict::{Finding, Measure, Verdict, Witness},
 };

@@ -14,12 +14,12 @@ use std::{
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::{promise::Promise, words};
-use crate::judge::checker::{
-    Checker,
-    evidence::{Asked, Evidence},
-};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Asked, Evidence, promise::Promise, words},
+        up_to_progress,
+    },
     history::{Lock, Outcome, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };
@@ -35,7 +35,7 @@ pub(in crate::judge::checker) const TOGETHER: Checker = Checker {
         ),
         ("waited", "how long an acquisition of several locks took"),
     ],
-    bound: Some(|bounds| crate::judge::checker::up_to_progress("left", bounds)),
+    bound: Some(|bounds| up_to_progress("left", bounds)),
     check,
 };
 

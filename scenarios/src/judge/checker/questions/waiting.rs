@@ -24,15 +24,15 @@ use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::{
-    wants::{Want, wants},
-    words,
-};
-use crate::judge::checker::{
-    Checker,
-    evidence::{Asked, Evidence},
-};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Asked, Evidence,
+            wants::{Want, wants},
+            words,
+        },
+    },
     history::{Fault, History, Host, HostKind, Lock, LockKind, Owner},
     verdict::{Finding, Measure, Verdict, Witness},
 };

@@ -21,9 +21,11 @@ use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
 use lockstorm_sim::time::True;
 
-use crate::judge::checker::evidence::words;
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{Evidence, words},
+    },
     history::{Call, Event, EventKind, History, Host, Life, Lock, LockKind, Mode, Op, Owner, Wake},
     verdict::{Finding, Measure, Verdict, Witness},
 };

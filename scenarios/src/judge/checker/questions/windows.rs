@@ -27,17 +27,20 @@ use std::{
     time::Duration,
 };
 
-use crate::judge::checker::evidence::{
-    authority::{Service, is_replicated, services},
-    belief::Belief,
-    double_grant::{DoubleGrant, Window},
-    interval::{Overlap, overlaps},
-    overlap::{BELIEVED, PROMISED, undecided, witness},
-    promise::Promise,
-    words,
-};
-use crate::judge::checker::{Checker, evidence::Evidence};
 use crate::judge::{
+    checker::{
+        Checker,
+        evidence::{
+            Evidence,
+            authority::{Service, is_replicated, services},
+            belief::Belief,
+            double_grant::{DoubleGrant, Window},
+            interval::{Overlap, overlaps},
+            overlap::{BELIEVED, PROMISED, undecided, witness},
+            promise::Promise,
+            words,
+        },
+    },
     history::Lock,
     verdict::{Finding, Measure, Verdict},
 };
@@ -157,7 +160,7 @@ fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>], by:
 mod tests {
     use crate::judge::{
         checker::tests::{explained, first_line},
-        history::{LockKind, LossCause, Role, story::Story},
+        history::{Life, LockKind, LossCause, Role, story::Story},
     };
 
     fn group() -> Story {
@@ -370,14 +373,14 @@ mod tests {
                     .at(2)
                     .granted("m", "c1", 30_000)
                     .at(1_000)
-                    .life("m", crate::judge::history::Life::Crashed)
+                    .life("m", Life::Crashed)
                     .at(2_000)
-                    .life("m", crate::judge::history::Life::Started)
+                    .life("m", Life::Started)
                     .vanished("m", "c1", LossCause::Crash)
                     .at(3_000)
-                    .life("m", crate::judge::history::Life::Crashed)
+                    .life("m", Life::Crashed)
                     .at(4_000)
-                    .life("m", crate::judge::history::Life::Started)
+                    .life("m", Life::Started)
                     .granted("m", "c2", 30_000)
                     .ends(50_000),
             ),
@@ -389,7 +392,7 @@ mod tests {
                     .at(1_000)
                     .vanished("r", "c1", LossCause::Crash)
                     .at(10_000)
-                    .life("m", crate::judge::history::Life::Crashed)
+                    .life("m", Life::Crashed)
                     .became("r", Role::Master)
                     .granted("r", "c2", 30_000)
                     .ends(50_000),
@@ -397,7 +400,7 @@ mod tests {
             (
                 "promoted after its master had lost the hold in a crash",
                 crashed_after_a_grant()
-                    .life("m", crate::judge::history::Life::Started)
+                    .life("m", Life::Started)
                     .vanished("m", "c1", LossCause::Crash)
                     .became("r", Role::Master)
                     .became("m", Role::Replica)
@@ -408,12 +411,12 @@ mod tests {
                 "it came back as the master that it was, beside the promoted one",
                 group()
                     .at(1_000)
-                    .life("m", crate::judge::history::Life::Crashed)
+                    .life("m", Life::Crashed)
                     .at(2_000)
                     .became("r", Role::Master)
                     .granted("r", "c1", 30_000)
                     .at(4_000)
-                    .life("m", crate::judge::history::Life::Started)
+                    .life("m", Life::Started)
                     .granted("m", "c2", 30_000)
                     .at(9_000)
                     .became("m", Role::Replica)
@@ -439,7 +442,7 @@ mod tests {
                     .at(3_000)
                     .deleted("m", "c1", "c3")
                     .at(4_000)
-                    .life("m", crate::judge::history::Life::Crashed)
+                    .life("m", Life::Crashed)
                     .at(6_000)
                     .became("r", Role::Master)
                     .at(7_000)
@@ -466,9 +469,9 @@ mod tests {
                     .at(12_000)
                     .extended("m", "c1", 6_000)
                     .at(12_200)
-                    .life("m", crate::judge::history::Life::Crashed)
+                    .life("m", Life::Crashed)
                     .at(12_700)
-                    .life("m", crate::judge::history::Life::Started)
+                    .life("m", Life::Started)
                     .at(16_001)
                     .vanished("m", "c1", LossCause::Expired)
                     .granted("m", "c2", 30_000)
@@ -493,12 +496,7 @@ mod tests {
     }
 
     fn crashed_after_a_grant() -> Story {
-        group()
-            .at(2)
-            .granted("m", "c1", 30_000)
-            .at(9_000)
-            .life("m", crate::judge::history::Life::Crashed)
-            .at(10_000)
+        group().at(2).granted("m", "c1", 30_000).at(9_000).life("m", Life::Crashed).at(10_000)
     }
 
     fn promoted_after_a_crash() -> Story {
@@ -523,8 +521,7 @@ mod tests {
     #[test]
     fn replication_lagged_from_the_newest_lost_renewal_to_the_crash_of_its_master() {
         let granted = || group().at(2).granted("m", "c1", 30_000).at(8_990).extended("m", "c1", 30_000);
-        let crashed =
-            |story: Story| story.at(9_000).life("m", crate::judge::history::Life::Crashed).at(10_000);
+        let crashed = |story: Story| story.at(9_000).life("m", Life::Crashed).at(10_000);
         let lost = |story: Story| story.became("r", Role::Master).vanished("r", "c1", LossCause::Failover);
         let lag = |story: Story| {
             let found = first_line("windows", &story.granted("r", "c2", 30_000).ends(50_000));

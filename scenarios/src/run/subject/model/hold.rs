@@ -10,7 +10,7 @@ use lockstorm_client::Env;
 use redis::Value;
 use tokio::sync::Notify;
 
-use super::{commands::granted, lock::Shared, wire::Silence};
+use super::{commands::granted, lock::Shared, wire::Failed};
 use crate::{
     file::scenario::traits::{Key, Release, Renewal},
     judge::history::{Deadline, Mode, Owner, Reason},
@@ -90,14 +90,15 @@ impl Hold {
 }
 
 impl Hold {
-    /// Sends the release to the nodes. Returns the silence of one that has not answered.
-    async fn ask_release(&self) -> Option<Silence> {
+    /// Sends the release to the nodes. Returns the failure of the first node that has not answered,
+    /// or has answered with an error.
+    async fn ask_release(&self) -> Option<Failed> {
         let shared = &self.shared;
         if shared.traits.release == Release::GetThenDelete {
             match shared.wires[0].ask(&shared.commands.look(), shared.timeout).await {
                 Ok(Value::BulkString(token)) if token == self.token.as_bytes() => {}
                 Ok(_) => return None,
-                Err(silence) => return Some(silence),
+                Err(failed) => return Some(failed),
             }
         }
         let answers = shared.ask_all(&shared.commands.release(&self.token, self.mode)).await;
@@ -168,16 +169,19 @@ impl Held for Hold {
                 self.shared.renewals.take().iter().for_each(tokio::task::AbortHandle::abort);
             }
             self.end(Reason::Released);
-            let Some(Silence(message)) = self.ask_release().await else { return Ok(()) };
+            let Some(failed) = self.ask_release().await else { return Ok(()) };
             if self.shared.wires.len() > 1 {
                 return Ok(());
+            }
+            if failed.replied {
+                return Err(Failure::from(failed));
             }
             // The next attempt must not wait for a reply on this silent connection.
             self.shared.wires.iter().for_each(|wire| wire.hang_up());
             if self.shared.traits.resend_release && self.ask_release().await.is_none() {
                 return Ok(());
             }
-            Err(Failure { definite: false, message })
+            Err(Failure::from(failed))
         })
     }
 

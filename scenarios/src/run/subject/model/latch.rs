@@ -6,7 +6,7 @@ use redis::{Cmd, Value};
 use super::{
     commands::{granted, script},
     lock::{AT_ONCE, Shared},
-    wire::{Messages, Silence},
+    wire::{Failed, Messages},
 };
 use crate::{
     file::scenario::traits::{Pace, Release},
@@ -30,24 +30,23 @@ impl Shared {
             Counting::Set => {
                 let mut set = redis::cmd("SET");
                 set.arg(key).arg(self.commands.number).arg("NX");
-                self.does(&set).await
+                Ok(self.does(&set).await?)
             }
-            Counting::Down => {
-                let counted = self.count_down(key, &channel).await;
-                if counted.is_ok() || !self.traits.resend_release {
-                    return counted;
+            Counting::Down => match self.count_down(key, &channel).await {
+                Err(Failed { replied: false, .. }) if self.traits.resend_release => {
+                    self.wires[0].hang_up();
+                    Ok(self.count_down(key, &channel).await?)
                 }
-                self.wires[0].hang_up();
-                self.count_down(key, &channel).await
-            }
+                counted => Ok(counted?),
+            },
             // A waiter of Redisson ignores the message that a deletion publishes, so none is sent.
-            Counting::Delete => self.does(redis::cmd("DEL").arg(key)).await,
-            Counting::Await(patience) => self.opening(patience, &channel).await,
+            Counting::Delete => Ok(self.does(redis::cmd("DEL").arg(key)).await?),
+            Counting::Await(patience) => Ok(self.opening(patience, &channel).await?),
             Counting::Take { permits, wait } => self.take(permits, wait).await,
         }
     }
 
-    async fn count_down(&self, key: &str, channel: &str) -> Result<bool, Failure> {
+    async fn count_down(&self, key: &str, channel: &str) -> Result<bool, Failed> {
         if self.traits.release != Release::GetThenDelete {
             return self.does(script(COUNT_DOWN, &[key]).arg(channel)).await;
         }
@@ -58,7 +57,7 @@ impl Shared {
     }
 
     /// Waits until the latch is open. Returns false if the wait ends first.
-    async fn opening(&self, patience: Patience, channel: &str) -> Result<bool, Failure> {
+    async fn opening(&self, patience: Patience, channel: &str) -> Result<bool, Failed> {
         let end = self.end(patience);
         let mut messages = None;
         loop {
@@ -102,13 +101,12 @@ impl Shared {
     }
 
     /// Sends a command, and returns true if the node granted it.
-    pub(super) async fn does(&self, command: &Cmd) -> Result<bool, Failure> {
+    pub(super) async fn does(&self, command: &Cmd) -> Result<bool, Failed> {
         Ok(granted(&self.told(command).await?).is_some())
     }
 
-    pub(super) async fn told(&self, command: &Cmd) -> Result<Value, Failure> {
-        let silent = |Silence(message)| Failure { definite: false, message };
-        self.wires[0].ask(command, self.timeout).await.map_err(silent)
+    async fn told(&self, command: &Cmd) -> Result<Value, Failed> {
+        self.wires[0].ask(command, self.timeout).await
     }
 }
 

@@ -14,7 +14,7 @@ use tokio::task::{AbortHandle, JoinSet};
 use super::{
     commands::{Commands, Names, granted},
     hold::Hold,
-    wire::{Messages, Silence, Wire},
+    wire::{Failed, Messages, Wire},
 };
 use crate::{
     file::{
@@ -131,7 +131,7 @@ struct Model(Rc<Shared>);
 enum Attempt {
     Granted(Rc<Hold>),
     Refused,
-    /// Too few nodes answered to decide.
+    /// Too few nodes answered without an error to decide.
     Unknown(String),
 }
 
@@ -321,8 +321,8 @@ impl Shared {
     }
 
     /// Sends a command to every node. Returns the answers in the order of the nodes.
-    pub(super) async fn ask_all(self: &Rc<Self>, command: &Cmd) -> Vec<Result<Value, Silence>> {
-        let mut answers: Vec<Result<Value, Silence>> = Vec::new();
+    pub(super) async fn ask_all(self: &Rc<Self>, command: &Cmd) -> Vec<Result<Value, Failed>> {
+        let mut answers: Vec<Result<Value, Failed>> = Vec::new();
         if !self.traits.at_once {
             for wire in &self.wires {
                 answers.push(wire.ask(command, self.timeout).await);
@@ -348,7 +348,8 @@ impl Shared {
         self.history.asks_as(&token);
         let mut asked_at = self.traits.clock.now(&self.env);
         let mut answers = self.ask_all(&acquire(&token)).await;
-        if self.traits.resend != Resend::Never && answers.iter().any(Result::is_err) {
+        let has_no_reply = |answer: &Result<Value, Failed>| matches!(answer, Err(failed) if !failed.replied);
+        if self.traits.resend != Resend::Never && answers.iter().any(has_no_reply) {
             self.wires.iter().for_each(|wire| wire.hang_up());
             if self.traits.resend == Resend::Fresh {
                 token = self.fresh_token();
@@ -395,9 +396,9 @@ impl Shared {
             return Attempt::Granted(Hold::begin(&self, token, fence, ask, lease, until));
         }
         self.clean_up(&token, ask.mode, &answers).await;
-        let silent = answers.iter().filter_map(|answer| answer.as_ref().err()).next();
-        match silent {
-            Some(Silence(message))
+        let failed = answers.iter().filter_map(|answer| answer.as_ref().err()).next();
+        match failed {
+            Some(Failed { message, .. })
                 if granted_by + answers.iter().filter(|answer| answer.is_err()).count() >= self.quorum() =>
             {
                 Attempt::Unknown(message.clone())
@@ -414,7 +415,7 @@ impl Shared {
         answer.is_ok_and(|answer| granted(&answer).is_some())
     }
 
-    async fn clean_up(self: &Rc<Self>, token: &str, mode: Mode, answers: &[Result<Value, Silence>]) {
+    async fn clean_up(self: &Rc<Self>, token: &str, mode: Mode, answers: &[Result<Value, Failed>]) {
         let release = self.commands.release(token, mode);
         for (wire, answer) in self.wires.iter().zip(answers) {
             let acknowledged = is_grant(answer);
@@ -438,6 +439,6 @@ impl Shared {
 }
 
 /// Returns true if a node granted the lock.
-fn is_grant(answer: &Result<Value, Silence>) -> bool {
+fn is_grant(answer: &Result<Value, Failed>) -> bool {
     answer.as_ref().is_ok_and(|answer| granted(answer).is_some())
 }

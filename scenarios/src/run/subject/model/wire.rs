@@ -10,17 +10,31 @@ use redis::{
 };
 use tokio::sync::Notify;
 
-use crate::run::{bridge::HostEnv, recorder::HistoryWriter, subject::SubjectContext};
+use crate::run::{
+    bridge::HostEnv,
+    recorder::HistoryWriter,
+    subject::{Failure, SubjectContext},
+};
 
 /// A failed request. Without a reply, the command may have been executed, or not, or may still be.
+/// After an error reply, a part of it may have been executed, if it is a script.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Silence(pub(super) String);
+pub(super) struct Failed {
+    pub(super) message: String,
+    /// True if the node answered with an error. Such a command is not sent again.
+    pub(super) replied: bool,
+}
 
-/// A command that failed.
-struct Unanswered {
-    silence: Silence,
-    /// True if the node answered with an error. A driver does not send such a command again.
-    replied: bool,
+impl Failed {
+    fn without_reply(message: String) -> Failed {
+        Failed { message, replied: false }
+    }
+}
+
+impl From<Failed> for Failure {
+    fn from(Failed { message, .. }: Failed) -> Failure {
+        Failure { definite: false, message }
+    }
 }
 
 /// The wire of one line of work to one node.
@@ -49,24 +63,22 @@ impl Wire {
     }
 
     /// Sends a command and waits for its reply, for at most `limit` each time that it is sent.
-    /// After an error reply the command is not sent again, but the error is returned as a
-    /// [`Silence`] too.
-    pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Silence> {
+    /// After an error reply the command is not sent again.
+    pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Failed> {
         for _ in 0..self.retries {
             match self.ask_once(command, limit).await {
                 // No driver knows if the first one was executed, or will be.
-                Err(Unanswered { replied: false, .. }) => self.hang_up(),
-                answer => return answer.map_err(|unanswered| unanswered.silence),
+                Err(Failed { replied: false, .. }) => self.hang_up(),
+                answer => return answer,
             }
         }
-        self.ask_once(command, limit).await.map_err(|unanswered| unanswered.silence)
+        self.ask_once(command, limit).await
     }
 
-    async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Unanswered> {
+    async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Failed> {
         let deadline = self.env.now() + limit;
         let asking = async {
-            let no_reply = |silence| Unanswered { silence, replied: false };
-            let mut connection = self.connect().await.map_err(no_reply)?;
+            let mut connection = self.connect().await?;
             let answer = command.query_async::<Value>(&mut connection).await;
             answer.map_err(|error| {
                 // Drop a connection that the node has broken. A connection that is only silent is
@@ -78,15 +90,14 @@ impl Wire {
                     error.kind(),
                     ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed
                 );
-                Unanswered { silence: Silence(format!("{}: {error}", self.node)), replied }
+                Failed { message: format!("{}: {error}", self.node), replied }
             })
         };
         let answer = tokio::select! {
             biased;
             answer = asking => answer,
             () = self.env.sleep_until(deadline) => {
-                let silence = Silence(format!("{}: no reply within {limit:?}", self.node));
-                Err(Unanswered { silence, replied: false })
+                Err(Failed::without_reply(format!("{}: no reply within {limit:?}", self.node)))
             }
         };
         answer
@@ -98,7 +109,7 @@ impl Wire {
     }
 
     /// Subscribes to a channel over a separate connection, within `limit`.
-    pub(super) async fn subscribe(&self, channel: &str, limit: Duration) -> Result<Messages, Silence> {
+    pub(super) async fn subscribe(&self, channel: &str, limit: Duration) -> Result<Messages, Failed> {
         let deadline = self.env.now() + limit;
         let arrived = Arc::new(Notify::new());
         let subscribing = async {
@@ -111,20 +122,21 @@ impl Wire {
             });
             let mut connection = self.dial(&login.set_protocol(ProtocolVersion::RESP3), config).await?;
             let subscribed = connection.subscribe(channel).await;
-            subscribed.map_err(|error| Silence(format!("{}: {error}", self.node)))?;
+            subscribed.map_err(|error| Failed::without_reply(format!("{}: {error}", self.node)))?;
             Ok(connection)
         };
         let connection = tokio::select! {
             biased;
             connection = subscribing => connection?,
             () = self.env.sleep_until(deadline) => {
-                return Err(Silence(format!("{}: no subscription within {limit:?}", self.node)));
+                let message = format!("{}: no subscription within {limit:?}", self.node);
+                return Err(Failed::without_reply(message));
             }
         };
         Ok(Messages { _connection: connection, arrived })
     }
 
-    async fn connect(&self) -> Result<MultiplexedConnection, Silence> {
+    async fn connect(&self) -> Result<MultiplexedConnection, Failed> {
         let there = self.connection.borrow().clone();
         if let Some(connection) = there {
             return Ok(connection);
@@ -138,8 +150,8 @@ impl Wire {
         &self,
         login: &RedisConnectionInfo,
         config: AsyncConnectionConfig,
-    ) -> Result<MultiplexedConnection, Silence> {
-        let failed = |error: &dyn std::fmt::Display| Silence(format!("{}: {error}", self.node));
+    ) -> Result<MultiplexedConnection, Failed> {
+        let failed = |error: &dyn std::fmt::Display| Failed::without_reply(format!("{}: {error}", self.node));
         let stream = self.ctx.dial(&self.node, 6379).await.map_err(|error| failed(&error))?;
         self.history.connected(stream.local_addr().map_err(|error| failed(&error))?.port());
         // The model applies its own timeouts, by its host's clock.

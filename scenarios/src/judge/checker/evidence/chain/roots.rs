@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use lockstorm_sim::time::True;
 
 use super::{Chain, ends, has};
-use crate::judge::history::{Call, Event, EventKind, Host, HostKind, LockKind, Outcome, Owner, Role};
+use crate::judge::history::{Call, Event, EventKind, Host, HostKind, LockKind, Op, Outcome, Owner, Role};
 
 /// The most grants of a rate limiter that a chain follows; the latest are kept.
 const PASSED_MAX: usize = 6;
@@ -197,7 +197,7 @@ impl Chain<'_> {
         found.into_iter().collect()
     }
 
-    fn is_call(&self, op: crate::judge::history::Op, owners: &[Owner]) -> bool {
+    fn is_call(&self, op: Op, owners: &[Owner]) -> bool {
         let call = |event: &Event| match event.kind {
             EventKind::Invoke { op: of, lock, owner, .. } => {
                 of == op && lock == self.lock && owners.contains(&owner)

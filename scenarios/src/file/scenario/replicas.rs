@@ -1,0 +1,51 @@
+//! The replicas of a scenario: each follows a chain of nodes that ends at a master.
+
+use std::collections::BTreeMap;
+
+use super::{Node, Scenario, error::Mistake, group};
+
+impl Scenario {
+    /// Returns the node, or the group of nodes, that has this name or a host of this name.
+    pub(super) fn node_of(&self, name: &str) -> Option<&Node> {
+        let is_member =
+            |(key, node): &(&String, &Node)| group(key, node.count).iter().any(|host| host == name);
+        self.node.get(name).or_else(|| self.node.iter().find(is_member).map(|(_, node)| node))
+    }
+}
+
+/// Checks that no node follows itself, neither directly nor through other nodes.
+pub(super) fn check(scenario: &Scenario) -> Result<(), Mistake> {
+    let mut masters: BTreeMap<String, String> = BTreeMap::new();
+    for (name, node) in &scenario.node {
+        let hosts = group(name, node.count).into_iter().enumerate();
+        masters.extend(hosts.filter_map(|(number, host)| Some((host, scenario.master_of(name, number)?))));
+    }
+    for (name, node) in &scenario.node {
+        let Some(written) = &node.replica_of else { continue };
+        for host in group(name, node.count) {
+            let Some(circle) = circle(&masters, &host) else { continue };
+            let message = match circle.split_last() {
+                Some((last, most)) if !most.is_empty() => {
+                    format!("{} and {last} follow each other: one of them must be a master", most.join(", "))
+                }
+                _ => format!("{host} cannot be a replica of itself: name another node"),
+            };
+            return Err(Mistake::at(written.span(), message));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the hosts of the circle in which a host follows itself, in the order of the chain.
+/// Returns `None` if its chain ends, or leads to a circle of other hosts.
+fn circle<'a>(masters: &'a BTreeMap<String, String>, host: &'a str) -> Option<Vec<&'a str>> {
+    let (mut circle, mut last) = (vec![host], host);
+    while circle.len() <= masters.len() {
+        last = masters.get(last)?.as_str();
+        if last == host {
+            return Some(circle);
+        }
+        circle.push(last);
+    }
+    None
+}
