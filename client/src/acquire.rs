@@ -26,66 +26,17 @@ use crate::wait::{Caller, WaitLimit, Wanted, wait};
 use crate::wake::Subscription;
 use crate::wire::{Slot, drift_margin};
 
-/// The parameters of an acquisition.
-pub(crate) struct Request<G: 'static> {
-    pub(crate) session: Arc<Session>,
-    pub(crate) kind: Arc<dyn Kind<Got = G>>,
-    pub(crate) key: Key,
-    pub(crate) owner: String,
-    /// `None`: the watchdog renews the lease, for kinds that have a renewal.
-    pub(crate) lease: Option<Duration>,
-    pub(crate) limit: WaitLimit,
-}
-
-/// Acquires the lock. Returns `None` if the caller's time ends first.
-pub(crate) async fn acquire<G: Got>(request: Request<G>) -> Result<Option<Guard<G>>> {
-    if let Some(lease) = request.lease {
-        LEASE.check(lease)?;
-    }
-    let (session, limit) = (request.session.clone(), request.limit);
-    wait(&session, limit, Acquisition::new(request)).await
-}
-
-/// Makes a guard for a level that the owner has on the server and that no guard of this client
-/// represents. The watchdog renews it from then on. The lease is set to the watchdog's unless the
-/// rest is longer.
-pub(crate) async fn adopt<G: Got>(request: Request<G>) -> Result<Guard<G>> {
-    let mut adoption = Acquisition::new(request);
-    let (session, owner) = (adoption.request.session.clone(), adoption.owner.clone());
-    if session.ctx.work.is_closing() {
-        return Err(Error::definite(ErrorKind::Closed));
-    }
-    let Request { kind, key, owner: field, .. } = &adoption.request;
-    let not_held = || Error::definite(ErrorKind::NotHeld { lock: key.to_string(), owner: field.clone() });
-    let Some(renewal) = kind.renewal() else { return Err(not_held()) };
-    let limit = session.env().now() + session.config.call_timeout;
-    let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
-        return Err(session.config.no_reply().made_definite());
-    };
-    // Exclude every level that this client may have: only a level beyond them can be adopted.
-    let mut levels = owner.levels(&kind.parts(), session.env().boottime());
-    levels.iter_mut().for_each(|levels| levels.least = levels.most);
-    let mut answers = Vec::new();
-    for question in kind.probe(&adoption.request()) {
-        answers.push(session.router.ask(key.slot(), &question).await?);
-    }
-    let known = Known { levels, old_left: Duration::ZERO, new_left: Duration::ZERO };
-    let Told::Obeyed(Found { got, .. }) = kind.found(&answers, &known)? else {
-        return Err(not_held());
-    };
-    adoption.sent = session.env().boottime();
-    owner.may_last(adoption.sent, session.config.call_timeout, adoption.lease());
-    let reply =
-        session.router.run_repeatable(&renewal.call_one(adoption.lease(), key, field, &kind.parts())).await?;
-    if !renewal.read_one(&reply)? {
-        return Err(not_held());
-    }
-    Ok(adoption.grant(adoption.deadline(), got))
-}
-
-struct Acquisition<G: 'static> {
-    request: Request<G>,
+/// A request for a lock, from the call of the application until it is granted or given up.
+pub(crate) struct Acquisition<G: 'static> {
+    session: Arc<Session>,
+    kind: Arc<dyn Kind<Got = G>>,
+    key: Key,
+    /// The owner's field in Redis.
+    field: String,
     owner: Arc<OwnerState>,
+    /// `None`: the watchdog renews the lease, for kinds that have a renewal.
+    fixed_lease: Option<Duration>,
+    limit: WaitLimit,
     /// The wait in ms with which the owner is queued, for kinds that have a queue.
     wait_ms: u64,
     /// The time at which the last request was sent.
@@ -97,43 +48,105 @@ struct Acquisition<G: 'static> {
 }
 
 impl<G: Got> Acquisition<G> {
-    fn new(request: Request<G>) -> Self {
-        let owner = request.session.ctx.ledger.owner(&request.key, &request.owner);
-        let wait = match request.limit {
+    /// Makes a request of the owner with this field. Without a lease the watchdog renews the grant,
+    /// for kinds that have a renewal.
+    ///
+    /// # Errors
+    /// If the lease is not in its range.
+    pub(crate) fn new(
+        session: Arc<Session>,
+        kind: Arc<dyn Kind<Got = G>>,
+        key: Key,
+        field: String,
+        lease: Option<Duration>,
+        limit: WaitLimit,
+    ) -> Result<Self> {
+        if let Some(lease) = lease {
+            LEASE.check(lease)?;
+        }
+        let owner = session.ctx.ledger.owner(&key, &field);
+        let wait = match limit {
             WaitLimit::For(wait) if !wait.is_zero() => wait,
-            _ => request.session.config.fair_wait_timeout,
+            _ => session.config.fair_wait_timeout,
         };
-        Self {
-            request,
+        Ok(Self {
+            session,
+            kind,
+            key,
+            field,
             owner,
+            fixed_lease: lease,
+            limit,
             wait_ms: millis(wait),
             sent: Boottime(Duration::ZERO),
             queued: false,
             backoff: Backoff::default(),
             spins: Spins::default(),
+        })
+    }
+
+    /// Acquires the lock. Returns `None` if the caller's time ends first.
+    pub(crate) async fn acquire(self) -> Result<Option<Guard<G>>> {
+        let (session, limit) = (self.session.clone(), self.limit);
+        wait(&session, limit, self).await
+    }
+
+    /// Makes a guard for a level that the owner has on the server and that no guard of this client
+    /// represents. The watchdog renews it from then on. The lease is set to the watchdog's unless
+    /// the rest is longer.
+    pub(crate) async fn adopt(mut self) -> Result<Guard<G>> {
+        let (session, owner) = (self.session.clone(), self.owner.clone());
+        if session.ctx.work.is_closing() {
+            return Err(Error::definite(ErrorKind::Closed));
         }
+        let (kind, key, field) = (self.kind.clone(), self.key.clone(), self.field.clone());
+        let not_held = || Error::definite(ErrorKind::NotHeld { lock: key.to_string(), owner: field.clone() });
+        let Some(renewal) = kind.renewal() else { return Err(not_held()) };
+        let limit = session.env().now() + session.config.call_timeout;
+        let Some(_serial) = within(session.env(), limit, pin!(owner.serial.lock())).await else {
+            return Err(session.config.no_reply().made_definite());
+        };
+        // Exclude every level that this client may have: only a level beyond them can be adopted.
+        let mut levels = owner.levels(&kind.parts(), session.env().boottime());
+        levels.iter_mut().for_each(|levels| levels.least = levels.most);
+        let mut answers = Vec::new();
+        for question in kind.probe(&self.request()) {
+            answers.push(session.router.ask(key.slot(), &question).await?);
+        }
+        let known = Known { levels, old_left: Duration::ZERO, new_left: Duration::ZERO };
+        let Told::Obeyed(Found { got, .. }) = kind.found(&answers, &known)? else {
+            return Err(not_held());
+        };
+        self.sent = session.env().boottime();
+        owner.may_last(self.sent, session.config.call_timeout, self.lease());
+        let call = renewal.call_one(self.lease(), &key, &field, &kind.parts());
+        let reply = session.router.run_repeatable(&call).await?;
+        if !renewal.read_one(&reply)? {
+            return Err(not_held());
+        }
+        Ok(self.grant(self.deadline(), got))
     }
 
     fn env(&self) -> &dyn Env {
-        self.request.session.env()
+        self.session.env()
     }
 
     fn lease(&self) -> Duration {
         if self.is_endless() {
             return Duration::MAX;
         }
-        self.request.lease.unwrap_or(self.request.session.config.watchdog_timeout)
+        self.fixed_lease.unwrap_or(self.session.config.watchdog_timeout)
     }
 
     /// Returns true if, as far as this client knows, the owner can have no level.
     fn has_nothing(&self) -> bool {
-        let levels = self.owner.levels(&self.request.kind.parts(), self.env().boottime());
+        let levels = self.owner.levels(&self.kind.parts(), self.env().boottime());
         levels.iter().all(|levels| levels.most == 0)
     }
 
     /// Returns true if grants of this kind never expire.
     fn is_endless(&self) -> bool {
-        self.request.kind.renewal().is_none()
+        self.kind.renewal().is_none()
     }
 
     /// Returns the time for which the outcome of a request is worth finding out: until the grant
@@ -144,14 +157,14 @@ impl<G: Got> Acquisition<G> {
 
     fn request(&self) -> Ask<'_> {
         Ask {
-            key: &self.request.key,
-            owner: &self.request.owner,
+            key: &self.key,
+            owner: &self.field,
             lease_ms: millis(self.lease()),
-            waits: self.request.limit != WaitLimit::NoWait,
+            waits: self.limit != WaitLimit::NoWait,
             wait_ms: self.wait_ms,
             now_ms: millis(self.env().wall().0),
             memory_ms: millis(PERMIT_MEMORY),
-            publish: self.request.session.router.publish(),
+            publish: self.session.router.publish(),
         }
     }
 
@@ -161,7 +174,7 @@ impl<G: Got> Acquisition<G> {
         caller: &Caller<Guard<G>>,
         Replied { value, acked, needed, node }: Replied,
     ) -> Result<Answer<Guard<G>>> {
-        match self.request.kind.read(&value)? {
+        match self.kind.read(&value)? {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
             Answer::Got(got) => {
                 if let Err(error) = node.acknowledged(acked, needed) {
@@ -201,10 +214,10 @@ impl<G: Got> Acquisition<G> {
 
     fn grant(&self, deadline: Boottime, got: G) -> Guard<G> {
         self.may_have_been_obeyed();
-        let Request { session, kind, .. } = &self.request;
+        let Self { session, kind, .. } = self;
         let held = Held { session: session.clone(), kind: kind.clone(), owner: self.owner.clone() };
         let keeper: Arc<dyn Keeper> = Arc::new(held);
-        let renewal = kind.renewal().filter(|_| self.request.lease.is_none());
+        let renewal = kind.renewal().filter(|_| self.fixed_lease.is_none());
         let grant = Grant {
             deadline,
             lease: self.lease(),
@@ -212,7 +225,7 @@ impl<G: Got> Acquisition<G> {
             token: got.token(),
             parts: kind.parts(),
         };
-        let hold = Hold::granted(session.ctx.clone(), &self.owner, &self.request.owner, &keeper, grant);
+        let hold = Hold::granted(session.ctx.clone(), &self.owner, &self.field, &keeper, grant);
         if let Some(renewal) = renewal {
             session.watchdog.watch(&hold, Renewal::Script(renewal));
         }
@@ -226,9 +239,9 @@ impl<G: Got> Acquisition<G> {
         pending: Pending,
         error: Error,
     ) -> Result<Answer<Guard<G>>> {
-        let (session, kind) = (&self.request.session, &self.request.kind);
+        let (session, kind) = (&self.session, &self.kind);
         let probe = Probe {
-            slot: self.request.key.slot(),
+            slot: self.key.slot(),
             questions: kind.probe(&self.request()),
             read: |answers: &[Value], asked: Boottime| {
                 let now = session.env().boottime();
@@ -270,7 +283,7 @@ impl<G: Got> Acquisition<G> {
     async fn undo(&self) -> bool {
         self.may_have_been_obeyed();
         let lasts = self.deadline();
-        let Request { session, kind, .. } = &self.request;
+        let Self { session, kind, .. } = self;
         give_back(session, &**kind, &self.owner, Confirm::No, lasts).await.is_ok()
     }
 
@@ -282,7 +295,7 @@ impl<G: Got> Acquisition<G> {
 
     /// Adds the missing right to `error`, a refusal of the request, if the user lacks one.
     async fn explained(&self, error: Error) -> Error {
-        let Request { session, kind, key, .. } = &self.request;
+        let Self { session, kind, key, .. } = self;
         let call = kind.call(&self.request());
         explained(session, kind.rights(), key, call.keys(), error).await
     }
@@ -299,8 +312,7 @@ impl<G: Got> Wanted for Acquisition<G> {
 
     async fn ask(&mut self, caller: &mut Caller<Guard<G>>) -> Result<Answer<Guard<G>>> {
         self.emit(EventKind::Attempt);
-        let (session, owner, kind) =
-            (self.request.session.clone(), self.owner.clone(), self.request.kind.clone());
+        let (session, owner, kind) = (self.session.clone(), self.owner.clone(), self.kind.clone());
         let config = &session.config;
         // Until the outcome is known, no other request of this owner may change the level count by
         // which a probe decides.
@@ -314,8 +326,8 @@ impl<G: Got> Wanted for Acquisition<G> {
         let call = kind.call(&self.request());
         let lane = session.router.lane_of(&call).await?;
         let wait = lane.replica_wait().await.map_err(Error::made_definite)?;
-        if self.request.limit != WaitLimit::NoWait && kind.abandon().is_some() {
-            session.departures.stay(&self.request.key, &self.request.owner).await;
+        if self.limit != WaitLimit::NoWait && kind.abandon().is_some() {
+            session.departures.stay(&self.key, &self.field).await;
             self.queued = true;
         }
         caller.progress.sent();
@@ -335,16 +347,16 @@ impl<G: Got> Wanted for Acquisition<G> {
     }
 
     fn listen(&self) -> Option<Subscription> {
-        let Request { session, kind, key, owner, .. } = &self.request;
-        Some(Subscription::to(&session.hub, kind.wakes(key, owner)?, key.slot(), kind.wants_several()))
+        let Self { session, kind, key, field, .. } = self;
+        Some(Subscription::to(&session.hub, kind.wakes(key, field)?, key.slot(), kind.wants_several()))
     }
 
     fn sleep(&mut self, busy: Sleep) -> Duration {
-        if let Some(backoff) = self.request.kind.spin_backoff() {
-            return self.spins.next(backoff, self.request.session.env());
+        if let Some(backoff) = self.kind.spin_backoff() {
+            return self.spins.next(backoff, self.session.env());
         }
-        let sleep = self.backoff.sleep(busy, self.request.session.config.watchdog_timeout);
-        if self.request.kind.abandon().is_none() {
+        let sleep = self.backoff.sleep(busy, self.session.config.watchdog_timeout);
+        if self.kind.abandon().is_none() {
             return sleep;
         }
         // The waiter keeps its place in the queue by asking often enough. A very short wait must
@@ -353,27 +365,27 @@ impl<G: Got> Wanted for Acquisition<G> {
     }
 
     fn repeat_delay(&self, repeats: u32) -> Option<Duration> {
-        let config = &self.request.session.config;
+        let config = &self.session.config;
         config.may_repeat(repeats).then(|| config.retry_delay(self.env(), repeats))
     }
 
     fn slot(&self) -> Option<Slot> {
-        Some(self.request.key.slot())
+        Some(self.key.slot())
     }
 
     fn emit(&self, kind: EventKind<'_>) {
-        self.request.session.ctx.emit(&self.request.key, &self.request.owner, kind);
+        self.session.ctx.emit(&self.key, &self.field, kind);
     }
 
     fn explained(&self, refusal: Error) -> Error {
-        let Request { kind, key, .. } = &self.request;
+        let Self { kind, key, .. } = self;
         explained_alone(kind.rights(), key, refusal)
     }
 
     fn give_up(&mut self) {
-        let Request { session, kind, key, owner, .. } = &self.request;
+        let Self { session, kind, key, field, .. } = &*self;
         if let (true, Some(abandon)) = (self.queued, kind.abandon()) {
-            session.departures.leave(abandon, key, owner, self.wait_ms);
+            session.departures.leave(abandon, key, field, self.wait_ms);
         }
     }
 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::future::BoxFuture;
 use redis::{Cmd, Value};
 
-use crate::acquire::{Request, acquire, adopt};
+use crate::acquire::Acquisition;
 use crate::attempt::{LockKind, Taken, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
@@ -305,8 +305,7 @@ impl<G: OfLock> Handle<OnMaster<G>> {
     pub async fn adopt(&self, owner: &str) -> Result<Guard<G>> {
         self.0.router()?;
         let OnMaster { session, kind, key, .. } = self.0.clone();
-        let (owner, limit) = (owner.to_owned(), WaitLimit::NoWait);
-        adopt(Request { session, kind, key, owner, lease: None, limit }).await
+        Acquisition::new(session, kind, key, owner.to_owned(), None, WaitLimit::NoWait)?.adopt().await
     }
 }
 
@@ -359,8 +358,8 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
         self.router()?;
         let Self { session, kind, key, .. } = self;
         let AcquireOptions { owner, lease, limit } = options;
-        let owner = kind.owner_field(session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env()))));
-        acquire(Request { session, kind, key, owner, lease, limit }).await
+        let field = kind.owner_field(session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env()))));
+        Acquisition::new(session, kind, key, field, lease, limit)?.acquire().await
     }
 
     async fn is_locked(&self) -> Result<bool> {

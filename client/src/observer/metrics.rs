@@ -25,9 +25,10 @@ type LabelOf = Box<dyn Fn(&str) -> String + Send + Sync>;
 /// | `lockstorm_losses` | counter | count | `cause`: `expired`, `not_held`, `no_quorum` | holds that ended without a release |
 /// | `lockstorm_releases` | counter | count | `outcome`: `ok`, `failed` | releases |
 ///
-/// Acquisitions of a Redlock are not counted in `lockstorm_acquisitions`; its holds are counted in
-/// `lockstorm_holds`. By default the key of a lock is no label, because there may be any number of
-/// keys.
+/// An attempt counts from its beginning, also if it sends no request because no server can be
+/// reached. Acquisitions of a Redlock are not counted in `lockstorm_acquisitions`; its holds are
+/// counted in `lockstorm_holds`. By default the key of a lock is no label, because there may be any
+/// number of keys.
 ///
 /// ```
 /// # use std::sync::Arc;
@@ -54,7 +55,7 @@ impl MetricsObserver {
     /// recorder.
     pub fn new() -> Self {
         for (name, about) in [
-            ("lockstorm_attempts", "requests for locks that were sent"),
+            ("lockstorm_attempts", "attempts to acquire locks, with retries"),
             ("lockstorm_acquisitions", "acquisitions that have ended"),
             ("lockstorm_wakeups", "what ended the sleep of waiters"),
             ("lockstorm_renewals", "renewals of leases"),

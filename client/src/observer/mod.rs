@@ -44,7 +44,8 @@ pub struct Event<'a> {
 #[derive(Debug, Clone, Copy)]
 #[non_exhaustive]
 pub enum EventKind<'a> {
-    /// The client requests the lock.
+    /// The client begins an attempt to acquire the lock. The attempt sends no request if the caller
+    /// gives up before its turn, or if no server can be reached.
     Attempt,
     /// The lock is held from now until `deadline`.
     Acquired {
@@ -212,6 +213,7 @@ mod tests {
         struct Recorded {
             values: Arc<Mutex<BTreeMap<String, f64>>>,
             units: Arc<Mutex<BTreeMap<String, Unit>>>,
+            about: Arc<Mutex<BTreeMap<String, String>>>,
         }
 
         struct Series(String, Recorded);
@@ -257,20 +259,21 @@ mod tests {
                 Arc::new(Series(format!("{}{}", key.name(), labels.collect::<String>()), self.clone()))
             }
 
-            fn describe(&self, key: KeyName, unit: Option<Unit>) {
+            fn describe(&self, key: &KeyName, unit: Option<Unit>, about: &SharedString) {
                 locked(&self.units).insert(key.as_str().to_owned(), unit.expect("each has one"));
+                locked(&self.about).insert(key.as_str().to_owned(), about.to_string());
             }
         }
 
         impl Recorder for Recorded {
-            fn describe_counter(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
-                self.describe(key, unit);
+            fn describe_counter(&self, key: KeyName, unit: Option<Unit>, about: SharedString) {
+                self.describe(&key, unit, &about);
             }
-            fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
-                self.describe(key, unit);
+            fn describe_gauge(&self, key: KeyName, unit: Option<Unit>, about: SharedString) {
+                self.describe(&key, unit, &about);
             }
-            fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, _: SharedString) {
-                self.describe(key, unit);
+            fn describe_histogram(&self, key: KeyName, unit: Option<Unit>, about: SharedString) {
+                self.describe(&key, unit, &about);
             }
             fn register_counter(&self, key: &Key, _: &Metadata<'_>) -> Counter {
                 Counter::from_arc(self.series(key))
@@ -315,6 +318,22 @@ mod tests {
                 let unit = if name.ends_with("_seconds") { Unit::Seconds } else { Unit::Count };
                 assert_eq!(units.get(name), Some(&unit), "{name}");
             }
+        }
+
+        /// Regression: the description of the metric was "requests for locks that were sent".
+        #[tokio::test]
+        async fn an_attempt_that_sends_no_request_is_counted() {
+            let recorded = Recorded::default();
+            let _here = metrics::set_default_local_recorder(&recorded);
+            let builder = Client::builder().endpoint("redis://127.0.0.1:1").retry_attempts(0);
+            let client = builder.observer(Arc::new(MetricsObserver::new())).build().unwrap();
+            client.lock("stock").try_acquire().await.unwrap_err();
+            let values = locked(&recorded.values).clone();
+            for series in ["lockstorm_attempts", "lockstorm_acquisitions outcome=failed"] {
+                assert_eq!(values.get(series), Some(&1.0), "{series}: {values:#?}");
+            }
+            let about = locked(&recorded.about).clone();
+            assert_eq!(about["lockstorm_attempts"], "attempts to acquire locks, with retries");
         }
     }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use lockstorm_client::{Builder, Client, Error, ErrorKind, Event, EventKind, Observer, Redlock};
 use lockstorm_sim::TestServer;
 
-use crate::support::{Attempts, Flow, Proxy, RedisServer};
+use crate::support::{Attempts, Flow, Proxy, RedisServer, command, free_port};
 
 /// The time that a busy machine may add to the limit of a call.
 const LATE: Duration = Duration::from_secs(1);
@@ -132,6 +132,34 @@ async fn a_wrong_password_was_tried_again() {
             .release()
             .await
             .unwrap();
+    }
+}
+
+/// Regression: the silence of a node erased the error of the one before it, and the caller read "no
+/// answer in time".
+#[tokio::test]
+async fn a_silent_node_hid_the_error_of_another() {
+    // Connections to them are made, and get no reply.
+    let listeners = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [silent, silent_too] =
+        listeners.each_ref().map(|node| format!("redis://{}", node.local_addr().unwrap()));
+    let down = format!("redis://127.0.0.1:{}", free_port());
+    let refusing = TestServer::start().await.unwrap();
+    command(&refusing.url(), "CONFIG SET requirepass right").await;
+    for (mut urls, reason) in [
+        ([down.clone(), silent.clone(), silent_too], "cannot connect"),
+        ([refusing.url(), down, silent], "NOAUTH"),
+    ] {
+        for _ in 0..urls.len() {
+            urls.rotate_left(1);
+            let nodes = urls.iter().map(|url| Client::builder().endpoint(url).build().unwrap());
+            let builder = Redlock::builder(nodes).node_timeout(Duration::from_millis(500));
+            let error = builder.build("stock").unwrap().is_locked().await.unwrap_err();
+            assert!(matches!(error.kind(), ErrorKind::NoQuorum { answered: 0, quorum: 2, .. }), "{error}");
+            assert!(error.to_string().contains(reason), "{urls:?}: {error}");
+            let source = error.source().expect("the error of a node").downcast_ref::<Error>();
+            assert!(source.unwrap().to_string().contains(reason), "{urls:?}: {source:?}");
+        }
     }
 }
 

@@ -320,9 +320,11 @@ impl<V> Dict<V> {
     /// Returns `count` elements in the order of their slots, fewer if gaps get in the way. The cost
     /// does not grow with the table, although removals may have left gaps of any length.
     pub fn sample(&self, count: usize) -> impl Iterator<Item = (&Blob, &V)> {
-        // At least one slot in eight is full if the table has more than 64 buckets.
+        // At least one slot in eight is full if the table has more than 64 buckets. A smaller table
+        // may have a single full slot, so look at all of its slots.
         let looked_at = 16 * count.max(1);
-        let slots = (0..self.slots.len()).step_by((self.slots.len() / looked_at).max(1));
+        let step = if self.slots.len() > 64 { (self.slots.len() / looked_at).max(1) } else { 1 };
+        let slots = (0..self.slots.len()).step_by(step);
         slots.filter_map(|at| self.slots[at].as_ref().map(|(key, value)| (key, value))).take(count)
     }
 
@@ -439,6 +441,20 @@ mod tests {
         assert_eq!(dict.sample(5).count(), 5);
         assert!(dict.sample(5).all(|(name, n)| *n >= 8_000 && *name == key(*n)));
         assert_eq!((dict.sample(0).count(), Dict::<()>::default().sample(5).count()), (0, 0));
+    }
+
+    /// Regression: a sample of one or two elements skipped slots of a table with up to 64 of them.
+    #[test]
+    fn a_sample_finds_the_only_element_of_a_small_table() {
+        for kept in 0..64 {
+            let mut dict = Dict::default();
+            (0..64).for_each(|n| _ = dict.insert(key(n), n));
+            (0..64).filter(|n| *n != kept).for_each(|n| _ = dict.remove(&key(n)));
+            assert_eq!(dict.slots.len(), 64, "too small to be compacted");
+            for count in 1..6 {
+                assert!(dict.sample(count).map(|(_, n)| *n).eq([kept]), "{kept}, {count}");
+            }
+        }
     }
 
     #[test]

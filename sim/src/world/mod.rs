@@ -42,6 +42,8 @@ mod trace;
 #[cfg(feature = "turmoil")]
 mod turmoil;
 #[cfg(feature = "turmoil")]
+mod turmoil_socket;
+#[cfg(feature = "turmoil")]
 mod turmoil_world;
 #[cfg(feature = "turmoil")]
 mod wire;

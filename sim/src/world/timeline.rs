@@ -90,7 +90,7 @@ pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
 
 /// A simulated world. It lives on one thread, and a thread has one world at a time.
 pub struct World {
-    runtime: Rc<Runtime>,
+    pub(super) runtime: Rc<Runtime>,
     /// tokio's clock at true zero.
     origin: Instant,
     pub(super) shared: Arc<Shared>,
@@ -153,14 +153,7 @@ impl World {
             last_polled: 0,
             fabric,
         };
-        if world.runs_in_ticks() {
-            #[cfg(feature = "turmoil")]
-            world.enter_turmoil();
-        } else {
-            let runtime = world.runtime.clone();
-            // Software may look for the runtime while it is made, so it is made inside.
-            runtime.block_on(async { world.hosts.iter_mut().for_each(Host::start) });
-        }
+        world.start_all();
         world
     }
 
@@ -209,15 +202,10 @@ impl World {
     /// With the panic of any code that ran on a host.
     pub fn run(&mut self, until: True) -> Result<End, WorldError> {
         (0..self.hosts.len()).for_each(|host| self.note_state(host));
-        #[cfg(feature = "turmoil")]
-        if let Fabric::Turmoil(_) = self.fabric {
-            return self.run_in_ticks(until);
-        }
-        let runtime = self.runtime.clone();
-        runtime.block_on(self.drive(until))
+        self.advance(until)
     }
 
-    async fn drive(&mut self, until: True) -> Result<End, WorldError> {
+    pub(super) async fn drive(&mut self, until: True) -> Result<End, WorldError> {
         // One timer of tokio serves the whole run; it is moved to each deadline in turn.
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let mut alarm = pin!(tokio::time::sleep_until(self.origin));
@@ -291,28 +279,15 @@ impl World {
         }
     }
 
-    /// Returns true if `turmoil` runs the hosts, tick by tick.
-    fn runs_in_ticks(&self) -> bool {
-        !matches!(self.fabric, Fabric::Event(_) | Fabric::Real)
-    }
-
     /// Starts the software of a host.
     pub(super) fn start(&mut self, host: usize) {
-        match &self.fabric {
-            Fabric::Event(_) | Fabric::Real => self.hosts[host].start(),
-            #[cfg(feature = "turmoil")]
-            Fabric::Turmoil(_) => self.start_on_turmoil(host),
-        }
+        self.start_software(host);
         self.note_state(host);
     }
 
     /// Drops the software of a host.
     pub(super) fn end(&mut self, host: usize, how: &'static str) {
-        #[cfg(feature = "turmoil")]
-        if let Fabric::Turmoil(_) = self.fabric {
-            self.end_on_turmoil(host);
-        }
-        self.hosts[host].end(how);
+        self.end_software(host, how);
         self.note_state(host);
     }
 

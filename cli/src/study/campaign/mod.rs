@@ -15,7 +15,7 @@ mod work;
 
 use std::{
     fs,
-    io::{self, Write},
+    io::{self, Read, Seek, Write},
     ops::Range,
     path::{Path, PathBuf},
 };
@@ -424,31 +424,44 @@ impl Part {
         }
     }
 
-    /// Moves the file to its final path, or removes it if writing it has failed. If the path exists
-    /// already, the two files must be equal.
+    /// Gives the complete file its final path, or removes it if writing it has failed. If the path
+    /// exists already, the two files must be equal.
     fn put(mut self, written: io::Result<()>, to: &Path) -> Result<(), CampaignError> {
         let written = written.and_then(|()| self.file.flush()).and_then(|()| self.file.get_ref().sync_all());
-        if let Err(error) = written {
-            let _ = fs::remove_file(&self.path);
-            return Err(cannot("cannot be written", to)(error));
-        }
-        let is_equal = if to.exists() {
-            let is_equal = are_equal(&self.path, to);
-            let _ = fs::remove_file(&self.path);
-            is_equal
-        } else {
-            fs::rename(&self.path, to).map(|()| true)
-        };
-        match is_equal {
+        let put = written.and_then(|()| match publish(&self.path, to) {
+            Ok(()) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => self.is_equal(to),
+            // The worker that finished the same file first has removed the temporary name.
+            Err(error) if error.kind() == io::ErrorKind::NotFound && to.exists() => self.is_equal(to),
+            Err(error) => Err(error),
+        });
+        let _ = fs::remove_file(&self.path);
+        match put {
             Ok(true) => Ok(()),
             Ok(false) => Err(CampaignError::Differs(to.to_owned())),
-            // The worker that finished the same file first has removed this one.
-            Err(error) if error.kind() == io::ErrorKind::NotFound && to.exists() => Ok(()),
             Err(error) => Err(cannot("cannot be written", to)(error)),
         }
     }
+
+    /// Compares the content with that of another file. Reads the open file, because its name may be
+    /// gone.
+    fn is_equal(&mut self, other: &Path) -> io::Result<bool> {
+        let (file, mut content) = (self.file.get_mut(), Vec::new());
+        file.rewind()?;
+        file.read_to_end(&mut content)?;
+        Ok(content == fs::read(other)?)
+    }
 }
 
-fn are_equal(one: &Path, other: &Path) -> io::Result<bool> {
-    Ok(fs::read(one)? == fs::read(other)?)
+/// Gives the file `from` the name `to` as well. Fails if `to` exists: of several processes that
+/// publish one name, also on several machines, only one succeeds.
+fn publish(from: &Path, to: &Path) -> io::Result<()> {
+    match fs::hard_link(from, to) {
+        Err(error) if !matches!(error.kind(), io::ErrorKind::AlreadyExists | io::ErrorKind::NotFound) => {
+            // Some file systems have no hard links. A rename is atomic there too, but it replaces
+            // the file of a process that publishes between the check and the rename.
+            if to.exists() { Err(io::ErrorKind::AlreadyExists.into()) } else { fs::rename(from, to) }
+        }
+        linked => linked,
+    }
 }

@@ -116,7 +116,45 @@ fn a_killed_worker_leaves_nothing_that_counts() {
     other.file.write_all(b"another table").expect("written");
     let error = other.put(Ok(()), &campaign.shard_file(1)).expect_err("they differ");
     assert!(error.to_string().contains("a run is not the same twice"), "{error}");
+    // The comparison also takes place if the finished worker has removed the temporary name.
+    let mut swept = Part::create(&campaign.shards_folder(), "000001.csv").expect("a name of its own");
+    swept.file.write_all(b"another table").expect("written");
+    campaign.sweep(1).expect("a folder");
+    let error = swept.put(Ok(()), &campaign.shard_file(1)).expect_err("they differ");
+    assert!(matches!(error, CampaignError::Differs(_)), "{error}");
+    assert_eq!(fs::read(campaign.shard_file(1)).expect("finished"), table);
     fs::remove_dir_all(&campaign.folder).expect("a folder of the test");
+}
+
+/// Two workers once both found that the file did not exist, and the second one replaced the file of
+/// the first without comparing.
+#[test]
+fn of_workers_that_publish_one_shard_together_only_one_succeeds() {
+    let folder = folder("together");
+    fs::create_dir_all(&folder).expect("a folder of the test");
+    let tables = ["a table", "another table", "a third table", "a fourth table"];
+    for round in 0..200 {
+        let (to, barrier) = (folder.join(shard_name(round)), std::sync::Barrier::new(tables.len()));
+        let publish_one = |table: &'static str| {
+            let from = folder.join(table);
+            fs::write(&from, table).expect("written");
+            barrier.wait();
+            let published = publish(&from, &to);
+            fs::remove_file(&from).expect("the temporary name remains");
+            published.map(|()| table).map_err(|error| error.kind())
+        };
+        let published: Vec<Result<&str, io::ErrorKind>> = std::thread::scope(|scope| {
+            let publish_one = &publish_one;
+            let threads = tables.map(|table| scope.spawn(move || publish_one(table)));
+            threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let winners: Vec<&str> = published.iter().filter_map(|one| one.ok()).collect();
+        assert_eq!(winners.len(), 1, "round {round}: {published:?}");
+        assert_eq!(fs::read_to_string(&to).expect("published"), winners[0], "round {round}");
+        let refused = published.iter().filter(|one| **one == Err(io::ErrorKind::AlreadyExists)).count();
+        assert_eq!(refused, tables.len() - 1, "round {round}: {published:?}");
+    }
+    fs::remove_dir_all(&folder).expect("a folder of the test");
 }
 
 #[test]

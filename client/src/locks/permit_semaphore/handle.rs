@@ -9,12 +9,13 @@ use redis::Value;
 
 use super::ids::{PermitId, PermitIds};
 use super::{COUNT, Permits, UPDATE, release};
-use crate::acquire::{Request, acquire};
+use crate::acquire::Acquisition;
 use crate::client::Client;
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::limits::{LEASE, PERMITS_WITH_IDS};
+use crate::lock::{AcquireOptions, PendingAcquire};
 use crate::locks::semaphore::Counter;
 use crate::rights;
 use crate::wait::WaitLimit;
@@ -111,7 +112,7 @@ impl PermitSemaphore {
     /// when the server refuses something that waiting needs, and when `permits` is zero or too
     /// large.
     pub fn acquire(&self, permits: u32) -> AcquirePermits {
-        AcquirePermits(self.ask(permits, WaitLimit::Unbounded))
+        AcquirePermits(self.pending(permits, WaitLimit::Unbounded))
     }
 
     /// Takes `permits` permits if they are available now. Cancel safe as
@@ -120,7 +121,7 @@ impl PermitSemaphore {
     /// # Errors
     /// As [`PermitSemaphore::acquire`].
     pub fn try_acquire(&self, permits: u32) -> TryAcquirePermits {
-        TryAcquirePermits(self.ask(permits, WaitLimit::NoWait))
+        TryAcquirePermits(self.pending(permits, WaitLimit::NoWait))
     }
 
     /// Waits for `permits` permits, for at most `limit`. Cancel safe as
@@ -129,11 +130,12 @@ impl PermitSemaphore {
     /// # Errors
     /// As [`PermitSemaphore::acquire`].
     pub fn try_acquire_for(&self, permits: u32, limit: Duration) -> TryAcquirePermits {
-        TryAcquirePermits(self.ask(permits, WaitLimit::For(limit)))
+        TryAcquirePermits(self.pending(permits, WaitLimit::For(limit)))
     }
 
-    fn ask(&self, permits: u32, limit: WaitLimit) -> PermitRequest {
-        PermitRequest { of: self.0.clone(), permits, lease: None, limit }
+    fn pending(&self, permits: u32, limit: WaitLimit) -> PendingAcquire<PermitGuard> {
+        let of = self.0.clone();
+        PendingAcquire::new(limit, move |options| acquire(of, permits, options))
     }
 
     /// Releases permits by their ids, whichever client took them. Releases all of them, or returns
@@ -219,35 +221,26 @@ impl std::fmt::Debug for PermitSemaphore {
     }
 }
 
-/// An acquisition that is being configured.
-struct PermitRequest {
-    of: Counter,
-    permits: u32,
-    lease: Option<Duration>,
-    limit: WaitLimit,
-}
-
-impl PermitRequest {
-    async fn run(self) -> Result<Option<PermitGuard>> {
-        self.of.router()?;
-        if !PERMITS_WITH_IDS.takes(self.permits) {
-            let (permits, most) = (self.permits, PERMITS_WITH_IDS.most);
-            return Err(Error::config(format!("from 1 to {most} permits can be asked for, not {permits}")));
-        }
-        let Counter { session, key, .. } = self.of;
-        let ids = PermitIds::fresh(session.env(), self.permits);
-        let (owner, limit, lease) = (ids.name(), self.limit, self.lease);
-        acquire(Request { session, kind: Arc::new(Permits { ids }), key, owner, lease, limit }).await
+async fn acquire(of: Counter, permits: u32, options: AcquireOptions) -> Result<Option<PermitGuard>> {
+    of.router()?;
+    if !PERMITS_WITH_IDS.takes(permits) {
+        let most = PERMITS_WITH_IDS.most;
+        return Err(Error::config(format!("from 1 to {most} permits can be asked for, not {permits}")));
     }
+    let Counter { session, key, .. } = of;
+    let ids = PermitIds::fresh(session.env(), permits);
+    // The permits have no owner but their ids.
+    let (field, AcquireOptions { lease, limit, .. }) = (ids.name(), options);
+    Acquisition::new(session, Arc::new(Permits { ids }), key, field, lease, limit)?.acquire().await
 }
 
 /// An acquisition of permits that waits until it is granted. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct AcquirePermits(PermitRequest);
+pub struct AcquirePermits(PendingAcquire<PermitGuard>);
 
 /// An acquisition of permits that may end without them. Set options, then await it.
 #[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquirePermits(PermitRequest);
+pub struct TryAcquirePermits(PendingAcquire<PermitGuard>);
 
 macro_rules! lease {
     ($name:ident) => {
@@ -255,7 +248,7 @@ macro_rules! lease {
             /// Holds the permits for `lease` without renewal. If no lease is set, the watchdog
             /// renews them until release.
             pub fn lease(mut self, lease: Duration) -> Self {
-                self.0.lease = Some(lease);
+                self.0.options.lease = Some(lease);
                 self
             }
         }
@@ -269,8 +262,7 @@ impl IntoFuture for AcquirePermits {
     type IntoFuture = BoxFuture<'static, Result<PermitGuard>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        // An acquisition without a limit never ends with `None`.
-        Box::pin(async move { self.0.run().await?.ok_or_else(Error::shutdown) })
+        Box::pin(self.0.run_unbounded())
     }
 }
 
@@ -279,6 +271,6 @@ impl IntoFuture for TryAcquirePermits {
     type IntoFuture = BoxFuture<'static, Result<Option<PermitGuard>>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.0.run())
+        self.0.run()
     }
 }

@@ -155,7 +155,9 @@ impl OnMajority {
         self.nodes.len() / 2 + 1
     }
 
-    /// Returns the replies of the servers that answer; an error if they are no majority.
+    /// Returns the replies of the servers that answer; an error if they are no majority. Its reason
+    /// is the most telling error of the others: a permanent refusal, then any that is not a lost
+    /// reply.
     async fn ask_all(&self, command: &redis::Cmd) -> Result<Vec<Value>> {
         let env = self.first().env();
         let limit = env.now() + self.options.node_timeout;
@@ -163,18 +165,19 @@ impl OnMajority {
             .nodes
             .iter()
             .map(|node| within(env, limit, Box::pin(node.router.ask_once(self.key.slot(), command))));
-        let (mut replies, mut failure) = (Vec::new(), None);
+        let (mut replies, mut failures) = (Vec::new(), Vec::new());
         for reply in futures_util::future::join_all(asked).await {
             match reply {
                 Some(Ok(reply)) => replies.push(reply),
                 // The key is taken by a lock of another kind. For example Redisson's RedLock is a
                 // hash.
                 Some(Err(error)) if error.is_server("WRONGTYPE") => replies.push(Value::Boolean(true)),
-                Some(Err(error)) => failure = Some(error),
-                None => failure = None,
+                Some(Err(error)) => failures.push(error),
+                None => {}
             }
         }
         if replies.len() < self.quorum() {
+            let failure = failures.into_iter().max_by_key(|error| (error.is_final(), !error.is_silence()));
             return Err(Error::no_quorum(replies.len(), self.quorum(), failure.as_ref()));
         }
         Ok(replies)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::{Counter, DRAIN, Permits, read_count};
-use crate::acquire::{Request, acquire};
+use crate::acquire::Acquisition;
 use crate::client::Client;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
@@ -97,9 +97,9 @@ impl Semaphore {
             return Err(Error::config("no permits are asked for"));
         }
         let Counter { session, key, .. } = self.0.clone();
-        let owner = session.field(OwnerId::fresh(session.env()));
-        let request = Request { session, kind: Arc::new(Permits(permits)), key, owner, lease: None, limit };
-        Ok(acquire(request).await?.map(|guard| SemaphorePermits { guard, permits }))
+        let field = session.field(OwnerId::fresh(session.env()));
+        let acquisition = Acquisition::new(session, Arc::new(Permits(permits)), key, field, None, limit)?;
+        Ok(acquisition.acquire().await?.map(|guard| SemaphorePermits { guard, permits }))
     }
 
     /// Releases `permits` permits, even if another client took them: for example those of a guard

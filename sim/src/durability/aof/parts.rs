@@ -19,11 +19,12 @@ pub struct Parts {
     /// `appendfilename`: the prefix of the names of all files.
     filename: String,
     manifest: Manifest,
-    /// Number of bytes that a start reads from all files.
+    /// Number of bytes of all files. Until the next rewrite it includes those that a start has cut
+    /// off, as in Redis.
     pub len: u64,
     /// Number of bytes after the last rewrite; growth is measured from it.
     pub base_len: u64,
-    /// Number of bytes of all files before the last one.
+    /// The part of `len` that is not in the last file.
     last_begins: u64,
 }
 
@@ -167,12 +168,13 @@ impl Parts {
         Ok(files)
     }
 
-    /// Truncates the last file at an offset.
+    /// Truncates the last file at an offset. `len` and `base_len` remain: Redis 7.0 takes both
+    /// before it truncates.
     ///
     /// # Errors
     /// If it cannot be written.
     pub fn cut(&mut self, folder: &dyn Folder, file: &str, bytes: &[u8], at: usize) -> Result<(), LogError> {
-        self.len -= (bytes.len() - at) as u64;
+        self.last_begins += (bytes.len() - at) as u64;
         let cut = folder.put(file, &bytes[..at]);
         cut.map_err(|error| LogError::File { file: file.into(), error })
     }
