@@ -1,6 +1,6 @@
 //! Derives events from a change of a lock's keys on one node, simulated or real.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
 use lockstorm_sim::time::Wall;
 
@@ -30,17 +30,17 @@ impl Watched {
         Watched { lock, object, keys, state: State::default(), queue: Vec::new() }
     }
 
-    /// Reads the state from the keys after a change that no client of this node made: the data came
-    /// from a master or from the node's disk.
+    /// Reads the state from the keys at `now` of the node's clock, after a change that no client of
+    /// this node made: data from a master, or from the node's disk.
     pub(super) fn adopt(&mut self, values: &[Value], names: &dyn Names) {
         self.state.adopt((self.lock, &*self.object), values, names);
     }
 
     /// Reads the state from the keys after a restart. Returns a loss for each hold that the node
     /// had before the crash and has not now.
-    pub(super) fn restarted(&mut self, values: &[Value], names: &dyn Names) -> Vec<EventKind> {
+    pub(super) fn restarted(&mut self, values: &[Value], now: Wall, names: &dyn Names) -> Vec<EventKind> {
         let before = self.state.clone();
-        self.adopt(values, names);
+        self.adopt(values, now, names);
         let gone = before.holders.iter().filter(|(key, _)| !self.state.holders.contains_key(*key));
         let lost = gone.map(|((_, mode), hold)| EventKind::Vanished {
             lock: self.lock,
@@ -106,15 +106,15 @@ impl Watched {
         if !self.object.promises().says_who_holds() {
             return Vec::new();
         }
-        let has = self.state.holders.iter().map(|((_, mode), hold)| {
+        let has = self.state.holders.iter().map(|(key, hold)| {
             let until = hold.expires_ms.map(Wall::from_millis);
-            ((hold.owner, *mode), Said { count: hold.count, until })
+            ((hold.owner, key.1), Said { count: hold.count, until }, self.state.lapsed(key))
         });
-        let is_another = |hold: &(Owner, Mode), has: &Said| {
-            has.lasts(now) && said.get(hold).is_some_and(|said| has.is_another_than(said))
+        let is_another = |hold: &(Owner, Mode), has: &Said, lapsed: u32| {
+            has.lasts(now) && said.get(hold).is_some_and(|said| has.is_another_than(said, lapsed))
         };
-        let came_back = has.filter(|(hold, has)| is_another(hold, has));
-        let told = came_back.map(|((owner, mode), Said { count, until })| {
+        let came_back = has.filter(|(hold, has, lapsed)| is_another(hold, has, *lapsed));
+        let told = came_back.map(|((owner, mode), Said { count, until }, _)| {
             let lease_ms = until.map(|until| u64::try_from(until.as_millis() - now.as_millis()).unwrap_or(0));
             EventKind::Regained { lock: self.lock, owner, lease_ms, until, count, how, mode }
         });
@@ -181,12 +181,15 @@ impl Said {
     }
 
     /// Returns true if the state on a node is another hold than the one that was reported last.
-    fn is_another_than(&self, said: &Said) -> bool {
+    /// No event reports the end of a single level. So up to `lapsed` levels may have ended since
+    /// the report, and the hold is still the same.
+    fn is_another_than(&self, said: &Said, lapsed: u32) -> bool {
         let ends_later = match (self.until, said.until) {
             (Some(has), Some(said)) => has > said + SAME_END,
             (has, said) => has.is_none() && said.is_some(),
         };
-        self.count != said.count || ends_later
+        let same_counts = self.count..=self.count.saturating_add(lapsed);
+        !same_counts.contains(&said.count) || ends_later
     }
 }
 
@@ -199,6 +202,13 @@ pub(super) struct OwnerHolds {
     pub(super) count: u32,
     /// The expiry time in milliseconds, by the node's wall clock.
     pub(super) expires_ms: Option<i64>,
+}
+
+impl OwnerHolds {
+    /// Returns true if the keys contain this hold unchanged.
+    fn is(&self, hold: &object::Hold) -> bool {
+        self.count == hold.count && self.expires_ms == hold.expires_ms
+    }
 }
 
 /// The holders of the lock on one node, with the ends of their leases.
@@ -216,6 +226,29 @@ pub(super) struct State {
     pub(super) grants: Grants,
     /// The number of levels in each field, for locks of different kinds in one key.
     pub(super) levels: Counts,
+    /// The values of the keys when they were last read, for a lock whose levels have lease keys;
+    /// otherwise empty. A key may remain after its time.
+    values: Vec<Value>,
+}
+
+/// Returns the values as they are at `now_ms` of the node's clock, without the levels that time
+/// alone has ended.
+fn at(values: &[Value], now_ms: i64) -> Cow<'_, [Value]> {
+    if !have_leases(values) {
+        return Cow::Borrowed(values);
+    }
+    let mut values = values.to_vec();
+    values.iter_mut().for_each(|value| value.lapse(now_ms));
+    Cow::Owned(values)
+}
+
+/// Returns the values to keep until the next comparison.
+fn kept(values: &[Value]) -> Vec<Value> {
+    if have_leases(values) { values.to_vec() } else { Vec::new() }
+}
+
+fn have_leases(values: &[Value]) -> bool {
+    values.iter().any(|value| !value.leases.is_empty())
 }
 
 /// The cause of a change of the keys.
@@ -244,16 +277,23 @@ pub(super) trait Names {
 }
 
 impl State {
-    fn adopt(&mut self, (lock, object): (Lock, &dyn Object), values: &[Value], names: &dyn Names) {
+    fn adopt(
+        &mut self,
+        (lock, object): (Lock, &dyn Object),
+        values: &[Value],
+        now_ms: i64,
+        names: &dyn Names,
+    ) {
         let before = std::mem::take(self);
         let Holding { holds, token, left, count, grants, levels } =
-            object.holding(values, &before.known(), None);
+            object.holding(&at(values, now_ms), &before.known(), None);
         let holders = holds.into_iter().map(|(key, object::Hold { count, expires_ms })| {
             let known = before.holders.get(&key).map(|hold| hold.owner);
             let owner = known.unwrap_or_else(|| names.owner(lock, &key.0, None));
             (key, OwnerHolds { owner, count, expires_ms })
         });
-        *self = State { holders: holders.collect(), token, left, count, grants, levels };
+        let holders = holders.collect();
+        *self = State { holders, token, left, count, grants, levels, values: kept(values) };
     }
 
     fn change(
@@ -264,7 +304,9 @@ impl State {
         names: &dyn Names,
     ) -> Vec<EventKind> {
         let Cause { event, by, node, wall_ms } = *cause;
+        let present = at(values, wall_ms);
         let mut before = std::mem::take(self);
+        before.lapse(object, wall_ms);
         let (counted, granted) = (before.count, std::mem::take(&mut before.grants));
         let mut changes = Vec::new();
         // The keys show only the result of a whole command. If the node dropped a key, and the same
@@ -275,7 +317,7 @@ impl State {
         if by_itself || object.leases_are_apart() {
             let expires = event == "expired" || !by_itself;
             let how = if expires { LossCause::Expired } else { how(event, None, false) };
-            let gone = before.gone(object, values, expires.then_some(wall_ms));
+            let gone = before.gone(object, &present, expires.then_some(wall_ms));
             changes.extend(gone.into_iter().map(|(owner, mode)| EventKind::Vanished {
                 lock,
                 owner,
@@ -284,8 +326,14 @@ impl State {
             }));
         }
         let name = by.and_then(|by| names.name_of(by.client));
-        let Holding { holds, token, left, count: now_counted, grants, levels } =
-            object.holding(values, &before.known(), name.as_deref());
+        let Holding { mut holds, token, left, count: now_counted, grants, levels } =
+            object.holding(&present, &before.known(), name.as_deref());
+        // A reader's hold that is over counts until the node deletes its key, but only unchanged.
+        // If a command left a level whose time is over, the reader does not hold that level.
+        holds.retain(|key, hold| {
+            let is_over = key.1 == Mode::Shared && hold.expires_ms.is_some_and(|at| at < wall_ms);
+            !is_over || before.holders.get(key).is_some_and(|had| had.is(hold))
+        });
         let lease_ms =
             |expires_ms: Option<i64>| expires_ms.map(|at| u64::try_from(at - wall_ms).unwrap_or(0));
         for (key, OwnerHolds { owner, count, .. }) in &before.holders {
@@ -319,7 +367,7 @@ impl State {
             }
             self.holders.insert(key, OwnerHolds { owner, count, expires_ms });
         }
-        (self.token, self.left, self.levels) = (token, left, levels);
+        (self.token, self.left, self.levels, self.values) = (token, left, levels, kept(values));
         for (_, passing) in grants.iter().filter(|(grant, _)| !granted.contains_key(*grant)) {
             let sender = by.map(|sender| sender.client);
             // The client with its own rate. The line of work that asked is unknown.
@@ -340,6 +388,33 @@ impl State {
         self.count.map(|left| EventKind::Counted { lock, left })
     }
 
+    /// Takes off the levels that time alone has ended since the keys were read. That is no release,
+    /// and a reader with other levels keeps its hold.
+    fn lapse(&mut self, object: &dyn Object, now_ms: i64) {
+        if self.values.is_empty() {
+            return;
+        }
+        let now = object.holding(&at(&self.values, now_ms), &self.known(), None).holds;
+        for (key, hold) in &mut self.holders {
+            if let Some(now) = now.get(key).filter(|_| key.1 == Mode::Shared) {
+                hold.count = now.count;
+            }
+        }
+    }
+
+    /// Returns the number of a reader's levels that have ended, while its field still counts them.
+    fn lapsed(&self, key: &(String, Mode)) -> u32 {
+        let (name, mode) = key;
+        let (Some(value), Some(hold), Mode::Shared) = (self.values.first(), self.holders.get(key), *mode)
+        else {
+            return 0;
+        };
+        // The field of a lock of several kinds also counts the levels that the owner holds alone.
+        let alone = self.levels.get(name).and_then(|_| self.holders.get(&(name.clone(), Mode::Exclusive)));
+        let alone = alone.map_or(0, |hold| hold.count);
+        value.levels_of(name).saturating_sub(alone).saturating_sub(hold.count)
+    }
+
     /// Removes and returns the holds that no client ended: the keys no longer contain them, or
     /// contain another number of levels or another expiry. With leases per owner, only the holds
     /// whose lease had ended when the node's clock showed `expired_at`. Returns the owners known
@@ -350,10 +425,7 @@ impl State {
             Some(wall_ms) if object.leases_are_apart() => hold.expires_ms.is_some_and(|at| at < wall_ms),
             _ => true,
         };
-        let is_left = |key: &(String, Mode), hold: &OwnerHolds| {
-            let same = object::Hold { count: hold.count, expires_ms: hold.expires_ms };
-            now.get(key) == Some(&same)
-        };
+        let is_left = |key: &(String, Mode), hold: &OwnerHolds| now.get(key).is_some_and(|now| hold.is(now));
         let gone = self.holders.extract_if(.., |key, hold| !is_left(key, hold) && over(hold));
         let gone: Vec<_> = gone.map(|((_, mode), hold)| (hold.owner, mode)).collect();
         if self.holders.is_empty() && !gone.is_empty() {

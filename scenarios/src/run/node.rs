@@ -24,7 +24,7 @@ use super::{
     witness::{self, Witness},
 };
 use crate::{
-    file::{plan::PlannedNode, scenario::Node as Written},
+    file::{plan::PlannedNode, scenario::Node as Written, server::Generation},
     judge::{history::Serving, object::keyspace_of},
     run::subject::Local,
 };
@@ -165,7 +165,8 @@ impl Process for SimulatedNode {
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let host = stage.host(ctx.name());
     if let Some(generation) = server.written.server.filter(|server| *server != Generation::Redis70) {
-        let why = format!("{} is to be {generation}, and the simulator imitates Redis 7.0: use --real", ctx.name());
+        let why =
+            format!("{} is to be {generation}, and the simulator imitates Redis 7.0: use --real", ctx.name());
         return stage.fail(&ctx, why);
     }
     let mut config = server.config();

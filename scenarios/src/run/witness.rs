@@ -77,9 +77,9 @@ impl Witness {
         for at in 0..self.locks.len() {
             self.with_lock(at, |witness, watched| {
                 let values = watched.keys.read(server.node(), |_| true);
-                watched.restarted(&values, witness).into_iter().for_each(|lost| witness.tell(lost));
+                let (host, now) = (witness.host, witness.ctx.wall());
+                watched.restarted(&values, now, witness).into_iter().for_each(|lost| witness.tell(lost));
                 if is_master {
-                    let (host, now) = (witness.host, witness.ctx.wall());
                     let came_back =
                         watched.came_back(&witness.shared.get().history, host, now, GainCause::Restart);
                     came_back.into_iter().for_each(|what| witness.tell(what));
@@ -161,14 +161,14 @@ impl Witness {
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {
         self.with_lock(at, |witness, watched| {
             let values = witness.read(watched, |role| role != Role::Queue);
+            let now = witness.ctx.wall();
             // A command that this replica repeats from its master was granted there. So was a key
             // that moved with its slot.
             if witness.moves(by) || (by.is_none() && witness.is_elsewhere(watched)) {
-                return watched.adopt(&values, witness);
+                return watched.adopt(&values, now, witness);
             }
-            let Some(by) = witness.sender(by) else { return watched.adopt(&values, witness) };
-            let cause =
-                Cause { event, by: by.as_ref(), node: witness.host, wall_ms: witness.ctx.wall().as_millis() };
+            let Some(by) = witness.sender(by) else { return watched.adopt(&values, now, witness) };
+            let cause = Cause { event, by: by.as_ref(), node: witness.host, wall_ms: now.as_millis() };
             let changes = watched.change(&values, &cause, witness);
             changes.into_iter().for_each(|what| witness.tell(what));
         });
@@ -254,7 +254,8 @@ impl Witness {
     fn took_over(&mut self, at: usize, how: GainCause) {
         self.with_lock(at, |witness, watched| {
             // A full synchronization emits no events.
-            watched.adopt(&witness.read(watched, |role| role != Role::Queue), witness);
+            let values = witness.read(watched, |role| role != Role::Queue);
+            watched.adopt(&values, witness.ctx.wall(), witness);
             witness.tell_inherited(watched, how);
         });
     }

@@ -25,9 +25,8 @@ use lockstorm::{
         plan::Plan,
         scenario::{Durability, Lock, Node, Scenario, traits::Token},
     },
-    judge::{
-        history::{Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role},
-        object::LockKind,
+    judge::history::{
+        Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role,
     },
     run::{self, Engine, Outcome},
 };
@@ -126,12 +125,6 @@ impl<'a> Watched<'a> {
         self.written(node).durability == Durability::AofAlways
     }
 
-    /// Returns true if levels of a hold end one by one, as readers' do, even while the node is
-    /// down: the wire does not show how many levels the node counts after a restart.
-    fn has_levels_of_their_own(&self) -> bool {
-        self.scenario.lock.values().any(|lock| lock.kind == LockKind::ReadWrite)
-    }
-
     /// The story of a node, in order. A role comes before commands of the same instant.
     fn story(&self, node: Host) -> Vec<Happens> {
         let history = self.history();
@@ -207,18 +200,9 @@ impl<'a> Watched<'a> {
     /// Checks that the recorded changes of a node follow from its story; the error is the first
     /// difference.
     fn compare(&self, node: Host, compared: &AtomicUsize) -> Result<(), String> {
-        let (mut story, mut recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
-        if self.has_levels_of_their_own() {
-            let restart = story.iter().position(|happens| matches!(happens, Happens::Restarts));
-            story.truncate(restart.unwrap_or(story.len()));
-            let crash = self.history().events.iter().find(|event| {
-                event.host == node && matches!(event.kind, EventKind::Life { life: Life::Crashed })
-            });
-            recorded.retain(|change| crash.is_none_or(|crash| change.at < crash.at));
-        }
+        let (story, recorded, keeps) = (self.story(node), self.recorded(node), self.keeps(node));
         // If another node may have been the master in the meantime, it has received the release.
-        let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some())
-            && !self.has_levels_of_their_own();
+        let is_alone = !self.scenario.node.values().any(|node| node.replica_of.is_some());
         let came_back = |event: &&Recorded| {
             let restarted = matches!(event.kind, EventKind::Regained { how: GainCause::Restart, .. });
             is_alone && event.host == node && restarted

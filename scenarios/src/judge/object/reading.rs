@@ -102,6 +102,29 @@ impl Value {
         self
     }
 
+    /// Removes the leases that have ended at `now_ms`, even if the node has not deleted their keys
+    /// yet. Of a field whose leases are all over, those that ended last remain: the owner's hold
+    /// ends as a whole, when its last key goes.
+    pub(crate) fn lapse(&mut self, now_ms: i64) {
+        let mut longest: BTreeMap<String, Option<i64>> = BTreeMap::new();
+        for ((field, _), ends) in &self.leases {
+            let last = longest.entry(field.clone()).or_insert(*ends);
+            *last = (*last).zip(*ends).map(|(one, other)| one.max(other));
+        }
+        self.leases.retain(|(field, _), ends| {
+            let is_over = ends.is_some_and(|at| at < now_ms);
+            !is_over || longest.get(field) == Some(&*ends)
+        });
+    }
+
+    /// Returns the number of levels in a field of a hash; 0 for other contents.
+    pub(crate) fn levels_of(&self, field: &str) -> u32 {
+        match &self.content {
+            Content::Fields(fields) => fields.get(field).and_then(|levels| levels.parse().ok()).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
     /// Builds a value from a server's replies: the key's type as TYPE returns it, its elements,
     /// PEXPIRETIME, and field, level and PEXPIRETIME of each lease.
     pub(crate) fn answered(

@@ -274,7 +274,7 @@ impl Watcher {
         watcher.evicted = evicted;
         watcher.mirror.check(&read, at);
         watcher.each_lock(&read, |watcher, watched, values, _| {
-            let lost = watched.restarted(values, watcher);
+            let lost = watched.restarted(values, at, watcher);
             lost.into_iter().for_each(|lost| watcher.tell(watcher.ctx.moment().0, lost));
             let came_back = {
                 let history = &watcher.stage.shared.get().history;
@@ -468,7 +468,7 @@ impl Watcher {
             let queued = watched.queue(values, watcher);
             // The master granted what a replica repeats.
             if !master {
-                return watched.adopt(values, watcher);
+                return watched.adopt(values, at, watcher);
             }
             let over = |early_ms| watched.state.first_expiry_ms().is_some_and(|at| at < wall_ms + early_ms);
             let (event, by) = match *change {
@@ -482,7 +482,7 @@ impl Watcher {
                         || watched.keys.holders().map(|at| (&values[at], explained[keys.start + at]));
                     // Only a reading has a key's exact expiry time.
                     if holders().all(|(_, explained)| explained) {
-                        return watched.adopt(values, watcher);
+                        return watched.adopt(values, at, watcher);
                     }
                     // The only change that a server makes itself is to drop a key.
                     let gone = holders().all(|(value, _)| value.content == Content::Nothing)
@@ -527,7 +527,7 @@ impl Watcher {
     /// Handles the promotion of the node from replica to master.
     fn promoted(&mut self, now: True, reading: &Reading) {
         self.each_lock(&reading.values, |watcher, watched, values, _| {
-            watched.adopt(values, watcher);
+            watched.adopt(values, reading.at, watcher);
             let (host, how) = (watcher.host, GainCause::Failover);
             let told = watched.promoted(&watcher.stage.shared.get().history, host, reading.at, how);
             told.into_iter().for_each(|what| watcher.tell(now, what));
