@@ -396,6 +396,7 @@ mod tests {
                 failed_calls: Vec::new(),
                 again: String::new(),
                 plays: 1,
+                elsewhere: Vec::new(),
             };
             let tried = Tried { library: "x".into(), command: "x".into(), note: None, cells: vec![cell] };
             assert_eq!(told("x", &claims, &tried, &control), exit, "{came_out:?}");

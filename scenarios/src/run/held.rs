@@ -32,8 +32,8 @@ impl Watched {
 
     /// Reads the state from the keys at `now` of the node's clock, after a change that no client of
     /// this node made: data from a master, or from the node's disk.
-    pub(super) fn adopt(&mut self, values: &[Value], names: &dyn Names) {
-        self.state.adopt((self.lock, &*self.object), values, names);
+    pub(super) fn adopt(&mut self, values: &[Value], now: Wall, names: &dyn Names) {
+        self.state.adopt((self.lock, &*self.object), values, now.as_millis(), names);
     }
 
     /// Reads the state from the keys after a restart. Returns a loss for each hold that the node

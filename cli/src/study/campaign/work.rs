@@ -53,7 +53,7 @@ impl Campaign {
     }
 
     /// Removes the partial files that killed workers left of a shard that is finished now.
-    fn sweep(&self, shard: u64) -> Result<(), CampaignError> {
+    pub(super) fn sweep(&self, shard: u64) -> Result<(), CampaignError> {
         let (folder, name) = (self.shards_folder(), shard_name(shard));
         let cannot_read = cannot("cannot be read", &folder);
         for entry in fs::read_dir(&folder).map_err(&cannot_read)? {

@@ -141,9 +141,12 @@ fn a_hold_whose_lease_is_over_is_not_taken_away_by_who_clears_it_away() {
     assert_eq!(changes, [lapsed, released]);
 }
 
+/// The number of each level that has a lease key, with the end of the lease in milliseconds.
+type Leases<'a> = &'a [(u32, i64)];
+
 /// Returns the key of a lock that expires at 900 and has these readers: the name, the number of
 /// levels in the field, and each level that has a lease key with the end of the lease.
-fn readers(readers: &[(&str, u32, &[(u32, i64)])]) -> Vec<Value> {
+fn readers(readers: &[(&str, u32, Leases<'_>)]) -> Vec<Value> {
     let fields = readers.iter().map(|(name, levels, _)| ((*name).to_owned(), levels.to_string()));
     let leases = readers.iter().flat_map(|(name, _, leases)| {
         leases.iter().map(move |(level, at)| (((*name).to_owned(), *level), Some(*at)))
