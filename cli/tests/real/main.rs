@@ -4,10 +4,13 @@ mod two_ways;
 mod unseen;
 mod wire;
 
+use std::sync::LazyLock;
+
 use lockstorm::{
     file::{
         plan::Plan,
         scenario::{Source, parse},
+        server::{Server, Servers},
     },
     judge::{
         history::{Ended, EventKind},
@@ -279,10 +282,19 @@ storm = "2s"
 owner-safety = { violated = { times = 1 } }
 "#;
 
+/// The server under test: `redis-server` on the PATH, or the program in `LOCKSTORM_REDIS_SERVER`.
+static SERVERS: LazyLock<Result<Servers, String>> = LazyLock::new(|| {
+    let found = match std::env::var_os("LOCKSTORM_REDIS_SERVER") {
+        Some(program) => Server::at(program.as_ref()),
+        None => Server::on_path(),
+    };
+    found.map(|server| Servers::new(server, Vec::new()))
+});
+
 /// Returns true if a server is available; prints one line if not.
 fn redis() -> bool {
-    match real::available() {
-        Ok(()) => true,
+    match &*SERVERS {
+        Ok(_) => true,
         Err(why) => {
             let required = std::env::var_os("LOCKSTORM_REQUIRE_REDIS").is_some_and(|value| value == "1");
             assert!(!required, "{why}, and LOCKSTORM_REQUIRE_REDIS=1");
@@ -337,6 +349,10 @@ fn outcome_on(engine: Engine, text: &str) -> Outcome {
 fn with_trial<T>(engine: Engine, text: &str, run: impl FnOnce(&Runner<'_>, Case) -> T) -> T {
     let sources = [source(text)];
     let trial = Runner::new(&sources).seeds(Some(0..1)).engine(engine);
+    let trial = match &*SERVERS {
+        Ok(servers) if engine == Engine::Real => trial.servers(servers),
+        _ => trial,
+    };
     let case = Case { source: 0, variant: 0, seed: 0 };
     run(&trial, case)
 }
@@ -347,6 +363,18 @@ fn a_lock_is_handed_over_on_a_real_server() {
         return;
     }
     comes_out_as_expected(HANDOVER);
+}
+
+/// A reader of a report learns which server it was.
+#[test]
+fn a_history_names_the_real_server_of_each_node() {
+    if !redis() {
+        return;
+    }
+    let told = outcome(HANDOVER);
+    let server = SERVERS.as_ref().expect("a server").default().to_string();
+    assert_eq!(told.history.header.servers(), server);
+    assert_eq!(outcome_on(Engine::Event, HANDOVER).history.header.servers(), "");
 }
 
 #[test]

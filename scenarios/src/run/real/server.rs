@@ -151,6 +151,7 @@ fn text(value: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::file::{plan::Plan, scenario::parse, server::Servers};
 
     #[test]
     fn info_names_kind_and_version() {
@@ -162,6 +163,36 @@ mod tests {
         assert_eq!(of("redis_version:6.0.16\r\n"), Err("Redis 6.0.16; expected at least 6.2".to_owned()));
         assert!(of("redis_version:7.2\r\nserver_name:other\r\n").is_err());
         assert!(of("").is_err());
+    }
+
+    /// A run that a server cannot play is refused by the name of the lacking part, before it begins.
+    #[test]
+    fn a_run_is_refused_by_the_name_of_the_option_or_command_that_the_server_lacks() {
+        let server = |kind, version: &str, words: [&str; 2]| Server {
+            program: "/server".into(),
+            kind,
+            version: version.to_owned(),
+            commands: [words[0].to_owned()].into(),
+            options: [words[1].to_owned()].into(),
+        };
+        let old = server(Kind::Redis, "6.2.5", ["SET", "maxmemory"]);
+        let new = server(Kind::Valkey, "9.1.2", ["WAITAOF", "latency-tracking"]);
+        let text = "[node.m]\nconfig.latency-tracking = \"no\"\n[node.r]\nserver = \"valkey-9.1\"\n\
+             [client.c]\n[fault.sync]\ncommand = { node = \"m\", run = [\"WAITAOF\", \"1\", \"0\", \"0\"] }\nat = \"1s\"\n";
+        let refusals = |default: &Server, others: &[&Server]| {
+            let source = parse("refused.toml", text).expect("it is a scenario");
+            let others = others.iter().map(|&server| server.clone()).collect();
+            let plan = Plan::draw(&source.variants[0].scenario, 0);
+            super::super::impossible(&plan.with_servers(&Servers::new(default.clone(), others)))
+        };
+        let lacks = [
+            "fault \"sync\" needs \"WAITAOF, which Redis 6.2.5 does not have\"",
+            "m sets latency-tracking, which Redis 6.2.5 does not have",
+        ];
+        assert_eq!(refusals(&old, &[&new]), lacks);
+        let missing = "r needs Valkey 9.1, and the servers given are Redis 6.2.5";
+        assert_eq!(refusals(&old, &[]), [lacks[0], lacks[1], missing]);
+        assert_eq!(refusals(&new, &[&old]), [""; 0]);
     }
 
     /// A program that is no server is an error of one line that names it, and no run begins.
