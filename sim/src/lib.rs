@@ -4,6 +4,7 @@
 //!
 //! | module | what is there |
 //! | --- | --- |
+//! | [`generation`] | the servers that a node can imitate, and the features in which they differ |
 //! | [`blob`] | the bytes of values and replies |
 //! | [`time`] | the three clocks, and true time |
 //! | [`glob`] | patterns |
@@ -26,8 +27,7 @@
 //! | [`drive`] | a server behind sockets: of the real network, or of a `turmoil` simulation |
 //! | [`world`] | hosts, clocks and links, a timeline that jumps from event to event, and nodes on such hosts |
 
-/// The version of Redis that a node reports.
-pub const VERSION: &str = "7.0.15";
+pub mod generation;
 
 pub mod blob;
 

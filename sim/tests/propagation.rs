@@ -9,6 +9,7 @@ use lockstorm_sim::{
     effect::Effects,
     env::Env,
     event::ConnId,
+    generation::Generation,
     node::{Node, clients::Session},
     time::Wall,
 };
@@ -30,7 +31,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
         effects = Effects::default();
         let args: Vec<Bytes> =
             command.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
-        let spec = find(&args).expect(command);
+        let spec = find(Generation::default(), &args).expect(command);
         let mut ctx = Ctx::new(&mut node, &mut env, &mut effects, conn, 0, Origin::Client, NOW_MS);
         let reply = run(&mut ctx, spec, &args);
         assert!(!reply.is_error(), "{command}: {reply:?}");

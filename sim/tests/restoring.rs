@@ -7,14 +7,19 @@ use std::sync::LazyLock;
 
 use bench::Bench;
 use bytes::Bytes;
-use lockstorm_sim::durability::rdb::{seal, unseal};
+use lockstorm_sim::{
+    durability::rdb::{seal, unseal},
+    generation::Generation,
+};
 use proptest::prelude::*;
 
 /// The payload that DUMP returns for `k`, without its seal.
 fn dump(bench: &mut Bench) -> Vec<u8> {
     let reply = bench.line("DUMP k");
     let start = reply.iter().position(|byte| *byte == b'\n').expect("a bulk string") + 1;
-    unseal(&reply[start..reply.len() - 2], true).expect("what was just dumped").to_vec()
+    unseal(&reply[start..reply.len() - 2], true, Generation::default())
+        .expect("what was just dumped")
+        .to_vec()
 }
 
 /// Payloads of every type and encoding.
@@ -162,7 +167,7 @@ proptest! {
     ) {
         let mut payload = from.get(&PAYLOADS).clone();
         changes.into_iter().for_each(|change| tamper(&mut payload, change));
-        let sealed: Bytes = seal(payload);
+        let sealed: Bytes = seal(payload, Generation::default());
         let mut bench = Bench::new(5);
         for uses in USES.chunks(3) {
             // Restored again every few commands, so that each command meets the original value.
@@ -182,7 +187,7 @@ proptest! {
 fn every_payload_is_restored_as_it_is() {
     for payload in PAYLOADS.iter() {
         let mut bench = Bench::new(5);
-        let reply = bench.call(&[b"RESTORE", b"k", b"0", &seal(payload.clone())]);
+        let reply = bench.call(&[b"RESTORE", b"k", b"0", &seal(payload.clone(), Generation::default())]);
         assert_eq!(reply, b"+OK\r\n", "type {}", payload[0]);
         bench.line("CONFIG SET rdbcompression no");
         // Tables have an order of their own, which a copy need not share.

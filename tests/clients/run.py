@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Lock
 
 from servers import REDIS, SENTINEL, Failure, Kind
 
@@ -66,6 +67,11 @@ CLIENTS = {
 }
 
 
+# How many clients are at work at a time; each plays on two kinds of servers at once.
+AT_ONCE = 2
+INSTALLING = Lock()
+
+
 def run(command, directory, **more):
     try:
         return subprocess.run(command, cwd=directory, text=True, check=True, **more)
@@ -81,8 +87,8 @@ def install(name):
     if client.beside:
         install(client.beside)
     if client.example:
-        # In the profile of `cargo test`, which has built it.
-        run(["cargo", "build", "--quiet", "--example", client.example], ROOT)
+        # In the profile and with the features of `cargo test --all-features`, which has built it.
+        run(["cargo", "build", "--quiet", "--all-features", "--example", client.example], ROOT)
     copy = TARGET / "clients" / name
     stamp = copy / ".installed"
     source = HERE / name
@@ -154,9 +160,11 @@ def play_on(name, copy, kind):
 
 
 def judge(name, kinds):
-    begun = time.monotonic()
-    copy = install(name)
-    installed = time.monotonic()
+    # Several clients share the copy of one, and all of them the compilers.
+    with INSTALLING:
+        begun = time.monotonic()
+        copy = install(name)
+        installed = time.monotonic()
     # A suite waits for the most part, so that both servers have theirs at once.
     with ThreadPoolExecutor() as pool:
         plays = list(pool.map(lambda kind: play_on(name, copy, kind), kinds))
@@ -166,10 +174,9 @@ def judge(name, kinds):
     took = time.monotonic()
     differences = list(difflib.unified_diff(*said, *(kind.name for kind in kinds), lineterm="", n=1))
     verdict = f"{len(differences)} lines of difference" if differences else "the same"
-    print(f"{name}: {len(said[0])} lines, {verdict} "
-          f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)", flush=True)
-    for line in again + differences + failures:
-        print(line, flush=True)
+    head = (f"{name}: {len(said[0])} lines, {verdict} "
+            f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)")
+    print("\n".join([head, *again, *differences, *failures]), flush=True)
     return not differences and not failures
 
 
@@ -190,7 +197,9 @@ def main():
         run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], ROOT)
         server = TARGET / "release" / "lockstorm"
     kinds = [Kind(), Kind(str(server.resolve()))]
-    same = [judge(name, kinds) for name in arguments.clients or CLIENTS]
+    # One installs while another waits for its servers.
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        same = list(pool.map(lambda name: judge(name, kinds), arguments.clients or CLIENTS))
     return 0 if all(same) else 1
 
 

@@ -1,11 +1,16 @@
 //! Transcripts: the same commands and replies, always on the simulator, and on a real
 //! `redis-server` if one is available. Each file `tests/parity/<group>/<command>.redis` is a test
-//! per server; `transcript.rs` describes the format.
+//! per server; `transcript.rs` describes the format. Those below `tests/parity/generations/<name>`
+//! are of that generation, such as Valkey 9.1: `trials/setup servers` installs its server.
 //!
 //! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` records the expected
 //! replies of the real server again.
+//!
+//! `LOCKSTORM_COMPARE=valkey-9.1 cargo test -p lockstorm-sim --test parity` plays every transcript of
+//! Redis 7.0 on the real server of another generation, and expects its replies of the simulator.
 
 mod aof;
+mod eviction;
 mod info;
 mod keys;
 mod permissions;
@@ -23,7 +28,8 @@ use std::{
 };
 
 use libtest_mimic::{Arguments, Failed, Trial};
-use lockstorm_lab::support::redis::{Availability, availability};
+use lockstorm_lab::support::redis::{Availability, availability, program_of};
+use lockstorm_sim::generation::Generation;
 
 use servers::{Play, Real, Received, START_MS, Simulated};
 use transcript::{Action, Expected, Step, parse};
@@ -51,21 +57,40 @@ fn main() {
         format!("{server}::{}", name.display())
     };
     let mut trials = Vec::new();
+    if let Ok(name) = std::env::var("LOCKSTORM_COMPARE") {
+        let generation = Generation::named(&name).expect("LOCKSTORM_COMPARE names a generation");
+        files.retain(|path| generation_of(path).is_none());
+        trials.extend(files.into_iter().map(|path| {
+            Trial::test(named(&name, &path), move || {
+                let recorded = record_from(&path, generation)?;
+                let mut server = Simulated::start_as(generation, START_MS, &options(&path)?);
+                play_steps(&path, steps_of(&path, &recorded)?, &mut server)
+            })
+        }));
+        libtest_mimic::run(&arguments, trials).exit();
+    }
     if record {
         trials.extend(
             files.into_iter().map(|path| Trial::test(named("record", &path), move || rewrite(&path))),
         );
     } else {
         for path in files {
-            if availability() == Availability::Present {
+            let is_there = match generation_of(&path) {
+                Some(generation) => program_of(generation.name()).is_some(),
+                None => availability() == Availability::Present,
+            };
+            if is_there {
                 let path = path.clone();
                 trials.push(Trial::test(named("real", &path), move || oracle(&path)));
             }
             trials.push(beside(named("sim", &path), move || {
-                let mut server = Simulated::start_with(START_MS, &options(&path)?);
+                let mut server = simulated(&path)?;
                 play(&path, &mut server)
             }));
         }
+    }
+    for generation in Generation::ALL.into_iter().filter(|_| !record) {
+        trials.push(beside(format!("eviction::{generation}"), move || eviction::compare(generation)));
     }
     match availability() {
         Availability::Present if record => {}
@@ -96,13 +121,13 @@ fn beside(name: impl Into<String>, run: impl FnOnce() -> Result<(), Failed> + Se
 fn oracle(path: &Path) -> Result<(), Failed> {
     let mut played = {
         let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        play(path, &mut Real::start_with(&options(path)?))
+        play(path, &mut real(path, generation_of(path).unwrap_or_default())?)
     };
     for _ in 1..PLAYS {
         let Err(why) = &played else { break };
         let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
         eprintln!("played again, alone, for the real server's clock: {}", why.message().unwrap_or_default());
-        played = play(path, &mut Real::start_with(&options(path)?));
+        played = play(path, &mut real(path, generation_of(path).unwrap_or_default())?);
     }
     played
 }
@@ -121,8 +146,27 @@ fn find(directory: &Path, files: &mut Vec<PathBuf>) {
 }
 
 fn read(path: &Path) -> Result<Vec<Step>, Failed> {
-    let text = std::fs::read_to_string(path)?;
-    parse(&text).map_err(|why| format!("{}: {why}", path.display()).into())
+    steps_of(path, &std::fs::read_to_string(path)?)
+}
+
+fn steps_of(path: &Path, text: &str) -> Result<Vec<Step>, Failed> {
+    parse(text).map_err(|why| format!("{}: {why}", path.display()).into())
+}
+
+/// Returns the generation whose folder the transcript is in; `None` for Redis 7.0.
+fn generation_of(path: &Path) -> Option<Generation> {
+    Generation::named(path.parent()?.file_name()?.to_str()?)
+}
+
+/// Starts the simulator for a transcript.
+fn simulated(path: &Path) -> Result<Simulated, Failed> {
+    Ok(Simulated::start_as(generation_of(path).unwrap_or_default(), START_MS, &options(path)?))
+}
+
+/// Starts the real server for a transcript.
+fn real(path: &Path, generation: Generation) -> Result<Real, Failed> {
+    let server = Real::start_as(generation, &options(path)?);
+    server.ok_or_else(|| format!("{generation} is not installed: `trials/setup servers`").into())
 }
 
 /// The options with which the server of a transcript starts.
@@ -136,11 +180,15 @@ fn options(path: &Path) -> Result<Vec<(String, String)>, Failed> {
 
 /// Plays a transcript; the error lists all differences with their lines.
 fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
+    play_steps(path, read(path)?, server)
+}
+
+fn play_steps(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Result<(), Failed> {
     let mut ids = BTreeMap::new();
     let mut differences = String::new();
     let mut names = std::collections::BTreeSet::new();
     let mut exchanges = 0;
-    'steps: for step in read(path)? {
+    'steps: for step in steps {
         let name = match &step.action {
             Action::Nothing | Action::Option(..) => continue,
             Action::Sleep(ms) => {
@@ -237,7 +285,12 @@ fn shown(received: &Received) -> String {
 /// Plays a transcript on the real server and records its replies. Replies that already match the
 /// transcript keep their form, so that patterns remain.
 fn rewrite(path: &Path) -> Result<(), Failed> {
-    let mut server = Real::start_with(&options(path)?);
+    Ok(std::fs::write(path, record_from(path, generation_of(path).unwrap_or_default())?)?)
+}
+
+/// Returns the transcript with the replies of the real server of a generation.
+fn record_from(path: &Path, generation: Generation) -> Result<String, Failed> {
+    let mut server = real(path, generation)?;
     let mut ids = BTreeMap::new();
     let mut out = String::new();
     for step in read(path)? {
@@ -307,5 +360,5 @@ fn rewrite(path: &Path) -> Result<(), Failed> {
             out.push('\n');
         }
     }
-    Ok(std::fs::write(path, out)?)
+    Ok(out)
 }

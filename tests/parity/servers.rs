@@ -8,11 +8,12 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use lockstorm_lab::support::redis::RedisServer;
+use lockstorm_lab::support::redis::{RedisServer, program_of};
 use lockstorm_sim::{
     config::{Config, options},
     env::Env,
     event::{Action, ConnId, DiskFault, Event},
+    generation::Generation,
     server::Server,
     time::{Monotonic, Wall},
 };
@@ -85,10 +86,15 @@ impl Simulated {
 
     /// Starts a simulator with this wall clock and these options.
     pub(crate) fn start_with(wall_ms: i64, more: &[(String, String)]) -> Simulated {
+        Simulated::start_as(Generation::default(), wall_ms, more)
+    }
+
+    /// Starts a simulator that imitates a generation of servers.
+    pub(crate) fn start_as(generation: Generation, wall_ms: i64, more: &[(String, String)]) -> Simulated {
         let mut env = Env::new(7);
         env.wall = Wall::from_millis(wall_ms);
         env.monotonic = Monotonic::from_secs(1_000);
-        let mut config = Config { save: Vec::new(), ..Config::default() };
+        let mut config = Config { save: Vec::new(), ..Config::of(generation) };
         for (name, value) in more {
             options::set_at_start(&mut config, name, value).expect("an option of a transcript");
         }
@@ -208,6 +214,11 @@ impl Play for Simulated {
     }
 }
 
+/// Returns options as words of the command line.
+fn words(options: &[(String, String)]) -> Vec<String> {
+    options.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]).collect()
+}
+
 pub(crate) struct Real {
     server: RedisServer,
     streams: BTreeMap<String, (TcpStream, BytesMut)>,
@@ -218,11 +229,24 @@ impl Real {
         Real::start_with(&[])
     }
 
+    /// Starts the server of a generation with these options; `None` if it is not installed.
+    pub(crate) fn start_as(generation: Generation, more: &[(String, String)]) -> Option<Real> {
+        if generation == Generation::default() {
+            return Some(Real::start_with(more));
+        }
+        let program = program_of(generation.name())?;
+        let mut words = words(more);
+        if generation != Generation::Redis62 {
+            // Redis 6.2 always has DEBUG, and does not know the option.
+            words.extend(["--enable-debug-command".to_owned(), "yes".to_owned()]);
+        }
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Some(Real::of(RedisServer::start_program(&program, &words)))
+    }
+
     /// Starts a server with these options.
     pub(crate) fn start_with(more: &[(String, String)]) -> Real {
-        let words: Vec<String> =
-            more.iter().flat_map(|(name, value)| [format!("--{name}"), value.clone()]).collect();
-        Real::of(RedisServer::start(&words.iter().map(String::as_str).collect::<Vec<_>>()))
+        Real::of(RedisServer::start(&words(more).iter().map(String::as_str).collect::<Vec<_>>()))
     }
 
     pub(crate) fn of(server: RedisServer) -> Real {

@@ -48,10 +48,27 @@ pub fn availability() -> Availability {
     }
 }
 
+/// Returns the server program of a generation, such as `valkey-9.1`: in the folder that
+/// `LOCKSTORM_SERVERS` names, or where `trials/setup servers` installs it.
+///
+/// # Panics
+/// If it is absent and `LOCKSTORM_REQUIRE_SERVERS=1` requires it.
+pub fn program_of(generation: &str) -> Option<PathBuf> {
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/trials/servers");
+    let folder = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
+    let program = folder.join(generation);
+    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
+    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
+    program.exists().then_some(program)
+}
+
 /// The highest port of a cluster node, whose bus port is 10,000 higher.
 const PORT_MAX: u16 = u16::MAX - 10_000;
 
-/// A private `redis-server` in an empty directory, without persistence. Dropping it kills the
+/// Puts files into a server's directory before its start.
+type Prepare<'a> = dyn Fn(&Path) -> std::io::Result<()> + 'a;
+
+/// A private server in an empty directory, without persistence. Dropping it kills the
 /// server.
 #[derive(Debug)]
 pub struct RedisServer {
@@ -71,16 +88,29 @@ impl RedisServer {
         RedisServer::start_in(options, |_| Ok(()))
     }
 
+    /// Starts another server program than the reference.
+    ///
+    /// # Panics
+    /// If the server cannot be started.
+    pub fn start_program(program: &Path, options: &[&str]) -> RedisServer {
+        RedisServer::start_as(program, options, &|_| Ok(()))
+    }
+
     /// Starts a server in a directory into which `prepare` has put files.
     ///
     /// # Panics
     /// If the server cannot be started.
     pub fn start_in(options: &[&str], prepare: impl Fn(&Path) -> std::io::Result<()>) -> RedisServer {
+        let options = [&["--enable-debug-command", "yes"], options].concat();
+        RedisServer::start_as(Path::new("redis-server"), &options, &prepare)
+    }
+
+    fn start_as(program: &Path, options: &[&str], prepare: &Prepare<'_>) -> RedisServer {
         // Another process may take the free port before redis-server listens on it: then
         // redis-server exits.
         let mut problem = String::new();
         for _ in 0..20 {
-            match RedisServer::try_start(options, &prepare) {
+            match RedisServer::try_start(program, options, prepare) {
                 Ok(server) => return server,
                 Err(why) => problem = why,
             }
@@ -88,10 +118,7 @@ impl RedisServer {
         panic!("redis-server does not start: {problem}");
     }
 
-    fn try_start(
-        options: &[&str],
-        prepare: impl Fn(&Path) -> std::io::Result<()>,
-    ) -> Result<RedisServer, String> {
+    fn try_start(program: &Path, options: &[&str], prepare: &Prepare<'_>) -> Result<RedisServer, String> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(|error| error.to_string())?;
         let address = listener.local_addr().map_err(|error| error.to_string())?;
         drop(listener);
@@ -102,9 +129,9 @@ impl RedisServer {
         let directory = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&directory).map_err(|error| error.to_string())?;
         prepare(&directory).map_err(|error| error.to_string())?;
-        let child = Command::new("redis-server")
+        let child = Command::new(program)
             .args(["--port", &address.port().to_string(), "--bind", "127.0.0.1"])
-            .args(["--save", "", "--appendonly", "no", "--enable-debug-command", "yes"])
+            .args(["--save", "", "--appendonly", "no"])
             .args(options)
             .current_dir(&directory)
             .stdin(Stdio::null())

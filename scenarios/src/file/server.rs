@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use lockstorm_sim::generation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -88,15 +89,23 @@ pub enum Generation {
 }
 
 impl Generation {
+    /// Returns the generation as the simulator knows it.
+    pub fn simulated(self) -> generation::Generation {
+        match self {
+            Generation::Redis62 => generation::Generation::Redis62,
+            Generation::Redis70 => generation::Generation::Redis70,
+            Generation::Redis82 => generation::Generation::Redis82,
+            Generation::Valkey81 => generation::Generation::Valkey81,
+            Generation::Valkey91 => generation::Generation::Valkey91,
+        }
+    }
+
     /// Returns the project, and the version without its patch level.
     pub fn parts(self) -> (Kind, &'static str) {
-        match self {
-            Generation::Redis62 => (Kind::Redis, "6.2"),
-            Generation::Redis70 => (Kind::Redis, "7.0"),
-            Generation::Redis82 => (Kind::Redis, "8.2"),
-            Generation::Valkey81 => (Kind::Valkey, "8.1"),
-            Generation::Valkey91 => (Kind::Valkey, "9.1"),
-        }
+        let of = self.simulated();
+        let kind = if of.is_valkey() { Kind::Valkey } else { Kind::Redis };
+        let version = of.version();
+        (kind, version.rsplit_once('.').map_or(version, |(release, _)| release))
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     witness::{self, Witness},
 };
 use crate::{
-    file::{plan::PlannedNode, scenario::Node as Written, server::Generation},
+    file::{plan::PlannedNode, scenario::Node as Written},
     judge::{history::Serving, object::keyspace_of},
     run::subject::Local,
 };
@@ -66,7 +66,8 @@ impl SimulatedServer {
     }
 
     fn config(&self) -> Config {
-        let mut config = Config::default();
+        let mut config =
+            self.written.server.map_or_else(Config::default, |server| Config::of(server.simulated()));
         let options = operator::options(&self.written);
         operator::set(&mut config, options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         config.users.clone_from(&self.users);
@@ -164,11 +165,6 @@ impl Process for SimulatedNode {
 /// Runs a node from one start to its crash or exit.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let host = stage.host(ctx.name());
-    if let Some(generation) = server.written.server.filter(|server| *server != Generation::Redis70) {
-        let why =
-            format!("{} is to be {generation}, and the simulator imitates Redis 7.0: use --real", ctx.name());
-        return stage.fail(&ctx, why);
-    }
     let mut config = server.config();
     if !stage.plan.scenario.sentinel.is_empty() {
         // Sentinels identify nodes by their announced address. In the world, hosts have names.

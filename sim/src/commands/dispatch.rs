@@ -8,41 +8,51 @@ use super::{ALL, Ctx, Error, Flags, Origin, Spec, key_uses, server::monitor, tim
 use crate::{
     config::Config,
     effect::{Cached, PropagateTo, Propagated},
+    generation::{Generation, Since},
     keyspace::Dict,
     resp::{Reply, quotable},
 };
 
-static BY_NAME: LazyLock<Dict<&'static Spec>> = LazyLock::new(|| {
+/// Each command, with the releases that have it.
+static BY_NAME: LazyLock<Dict<(&'static Spec, Since)>> = LazyLock::new(|| {
     let mut by_name = Dict::default();
     for spec in ALL.iter().copied().flatten() {
-        let twice = by_name.insert(Bytes::from_static(spec.name.as_bytes()), *spec);
+        let twice =
+            by_name.insert(Bytes::from_static(spec.name.as_bytes()), (*spec, Since::parse(spec.since)));
         assert!(twice.is_none(), "{} is listed twice", spec.name);
     }
     by_name
 });
 
-/// Finds the command that `args` names, or its subcommand if the command is a container.
+/// Finds the command of a generation that `args` names, or its subcommand if the command is a
+/// container.
 ///
 /// # Errors
 /// The error reply for an unknown command or subcommand.
-pub fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
-    find_named(args.first().map_or(&b""[..], |name| name), args)
+pub fn find(generation: Generation, args: &[Bytes]) -> Result<&'static Spec, Error> {
+    find_named(generation, args.first().map_or(&b""[..], |name| name), args)
 }
 
 /// Finds the command `name`, or the subcommand that `args` names if the command is a container.
-fn find_named(name: &[u8], args: &[Bytes]) -> Result<&'static Spec, Error> {
+fn find_named(generation: Generation, name: &[u8], args: &[Bytes]) -> Result<&'static Spec, Error> {
     let mut lower = [0u8; 32];
     let spec = lower.get_mut(..name.len()).and_then(|lower| {
         lower.copy_from_slice(name);
         lower.make_ascii_lowercase();
         BY_NAME.get(lower).copied()
     });
-    let Some(spec) = spec else { return Err(unknown(args)) };
-    subcommand(spec, args)
+    let Some((spec, _)) = spec.filter(|(_, since)| since.includes(generation)) else {
+        return Err(unknown(generation, args));
+    };
+    subcommand(generation, spec, args)
 }
 
 /// Finds the subcommand that `args` names, if the command is a container.
-pub(super) fn subcommand(spec: &'static Spec, args: &[Bytes]) -> Result<&'static Spec, Error> {
+pub(super) fn subcommand(
+    generation: Generation,
+    spec: &'static Spec,
+    args: &[Bytes],
+) -> Result<&'static Spec, Error> {
     if spec.subcommands.is_empty() || args.len() < 2 {
         return Ok(spec);
     }
@@ -50,8 +60,14 @@ pub(super) fn subcommand(spec: &'static Spec, args: &[Bytes]) -> Result<&'static
     let of = spec.subcommands.iter().find(|sub| {
         sub.name.split_once('|').is_some_and(|(_, sub)| sub.as_bytes().eq_ignore_ascii_case(wanted))
     });
-    of.copied().ok_or_else(|| {
+    of.copied().filter(|sub| sub.is_in(generation)).ok_or_else(|| {
         let (wanted, container) = (printable(wanted, 128), printable(&args[0].to_ascii_uppercase(), 128));
+        if generation == Generation::Redis62 {
+            let text = format!(
+                "Unknown subcommand or wrong number of arguments for '{wanted}'. Try {container} HELP."
+            );
+            return Error(format!("ERR {text}").into());
+        }
         Error(format!("ERR unknown subcommand '{wanted}'. Try {container} HELP.").into())
     })
 }
@@ -62,17 +78,17 @@ pub(super) fn subcommand(spec: &'static Spec, args: &[Bytes]) -> Result<&'static
 /// Those of [`find`], also for the original name of a renamed command.
 pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> {
     if config.renames.is_empty() {
-        return find(args);
+        return find(config.generation, args);
     }
     let name = args.first().map_or(&b""[..], |name| name);
     let called = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
     if let Some((old, _)) = config.renames.iter().find(|(_, new)| called(new)) {
-        return find_named(old.as_bytes(), args);
+        return find_named(config.generation, old.as_bytes(), args);
     }
     if config.renames.iter().any(|(old, _)| called(old)) {
-        return Err(unknown(args));
+        return Err(unknown(config.generation, args));
     }
-    find(args)
+    find(config.generation, args)
 }
 
 /// Checks that the configured command names are possible.
@@ -80,7 +96,8 @@ pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> 
 /// # Errors
 /// The text of the first error.
 pub fn check_renames(config: &Config) -> Result<(), String> {
-    let exists = |name: &str| BY_NAME.contains(name.as_bytes());
+    let exists =
+        |name: &str| BY_NAME.get(name.as_bytes()).is_some_and(|(_, since)| since.includes(config.generation));
     for (at, (old, new)) in config.renames.iter().enumerate() {
         let earlier = &config.renames[..at];
         let is_gone = |name: &String| earlier.iter().any(|(old, _)| old == name);
@@ -96,17 +113,22 @@ pub fn check_renames(config: &Config) -> Result<(), String> {
 }
 
 /// Makes the error for an unknown command, with the first of its arguments.
-pub fn unknown(args: &[Bytes]) -> Error {
+pub fn unknown(generation: Generation, args: &[Bytes]) -> Error {
     let mut beginning = String::new();
     for arg in args.iter().skip(1) {
         let len = beginning.chars().count();
         if len >= 128 {
             break;
         }
-        beginning.push_str(&format!("'{}' ", printable(arg, 128 - len)));
+        let arg = printable(arg, 128 - len);
+        beginning.push_str(&match generation {
+            Generation::Redis62 => format!("`{arg}`, "),
+            _ => format!("'{arg}' "),
+        });
     }
     let name = args.first().map_or(String::new(), |name| printable(name, 128));
-    Error(format!("ERR unknown command '{name}', with args beginning with: {beginning}").into())
+    let name = if generation == Generation::Redis62 { format!("`{name}`") } else { format!("'{name}'") };
+    Error(format!("ERR unknown command {name}, with args beginning with: {beginning}").into())
 }
 
 /// Returns the start of client input in printable form, for an error.

@@ -3,7 +3,10 @@
 use bytes::Bytes;
 
 use super::{Ctx, Error};
-use crate::resp::Reply;
+use crate::{
+    generation::{Generation, Since},
+    resp::Reply,
+};
 
 bitflags::bitflags! {
     /// Properties that the server must know before it runs a command, named and ordered like in
@@ -192,7 +195,8 @@ pub struct Spec {
     pub name: &'static str,
     /// The group of the command in the documentation, such as `geo`.
     pub group: Group,
-    /// Version of Redis that added the command.
+    /// The release that added the command: of Redis (`7.0.0`), of Valkey (`valkey 9.0.0`), or both,
+    /// separated by a comma.
     pub since: &'static str,
     /// Summary in one line.
     pub summary: &'static str,
@@ -210,6 +214,18 @@ pub struct Spec {
 }
 
 impl Spec {
+    /// Returns true if servers of this generation have the command.
+    pub fn is_in(&self, generation: Generation) -> bool {
+        Since::parse(self.since).includes(generation)
+    }
+
+    /// Returns the release that added the command to servers of this generation.
+    pub fn since(&self, generation: Generation) -> &'static str {
+        let mut parts = self.since.split(", ");
+        let of = parts.find(|part| Since::parse(part).includes(generation)).unwrap_or(self.since);
+        of.strip_prefix("valkey ").unwrap_or(of)
+    }
+
     /// Returns true if the arity allows `len` words, including the name.
     pub fn accepts(&self, len: usize) -> bool {
         let wanted = self.arity.unsigned_abs() as usize;

@@ -19,6 +19,7 @@ pub use mutations::Mutations;
 pub use notify::Notify;
 
 use crate::{
+    generation::Generation,
     keyspace::{Encodings, ExpiryRule, Lfu},
     log::Level,
 };
@@ -224,6 +225,8 @@ impl BufferLimit {
 /// The options a node reads while it runs.
 #[derive(Debug, Clone)]
 pub struct Config {
+    /// The server that the node imitates. Default Redis 7.0.
+    pub generation: Generation,
     /// `port`: the TCP port to listen on. Default 6379.
     pub port: u16,
     /// `tcp-backlog`: the number of connections that may wait to be accepted.
@@ -432,9 +435,34 @@ pub struct Config {
     pub cluster: ClusterOptions,
 }
 
+impl Config {
+    /// Returns the defaults of a generation of servers.
+    ///
+    /// ```
+    /// use lockstorm_sim::{config::Config, generation::Generation};
+    ///
+    /// assert_eq!(Config::of(Generation::Redis70).repl_backlog_size, 1 << 20);
+    /// assert_eq!(Config::of(Generation::Valkey91).repl_backlog_size, 10 << 20);
+    /// ```
+    pub fn of(generation: Generation) -> Config {
+        let mut config = Config { generation, ..Config::default() };
+        if generation == Generation::Redis62 {
+            config.acl_pubsub_default = true;
+            config.repl_diskless_sync = false;
+        }
+        if generation.is_valkey() {
+            config.lazy_free =
+                LazyFree { eviction: true, expire: true, server_del: true, user_del: true, user_flush: true };
+            config.repl_backlog_size = 10 << 20;
+        }
+        config
+    }
+}
+
 impl Default for Config {
     fn default() -> Config {
         Config {
+            generation: Generation::default(),
             port: 6379,
             tcp_backlog: 511,
             databases: 16,

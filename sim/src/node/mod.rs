@@ -310,7 +310,7 @@ impl Node {
         Node {
             dbs: (0..config.databases).map(|_| Db::default()).collect(),
             acl: Acl::new(&config.requirepass),
-            scripts: Engine::editing(config.mutations.script_edit.clone()),
+            scripts: Engine::new(config.generation, config.mutations.script_edit.clone()),
             config,
             clients: Clients::default(),
             persistence: Persistence::default(),

@@ -16,14 +16,18 @@ use super::{
     register::register,
     strings, structs,
 };
-use crate::resp::{Protocol, Reply};
-
-/// The simulated version of Redis, as INFO and HELLO report it.
-const VERSION: &str = "7.0.15";
-const VERSION_NUM: u32 = 0x0007_000F;
+use crate::{
+    generation::{Feature, Generation},
+    resp::{Protocol, Reply},
+};
 
 /// Makes the table for `sandbox.lua`: functions for its own use, and the libraries.
-pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
+pub(super) fn functions(
+    lua: &Lua,
+    desk: &Rc<Desk>,
+    dialect: Dialect,
+    generation: Generation,
+) -> mlua::Result<Table> {
     let rust = lua.create_table()?;
     rust.raw_set("explain", lua.create_function(position::explain)?)?;
     rust.raw_set("locate", lua.create_function(position::locate)?)?;
@@ -39,9 +43,12 @@ pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::R
     libraries.raw_set("bit", bits::library(lua)?)?;
     libraries.raw_set("cjson", json::library(lua, &lua.globals().raw_get("next")?)?)?;
     libraries.raw_set("cmsgpack", msgpack::library(lua)?)?;
-    libraries.raw_set("redis", redis(lua, desk, dialect)?)?;
-    rust.raw_set("loading", loading(lua, desk)?)?;
+    libraries.raw_set("redis", redis(lua, desk, dialect, generation)?)?;
+    rust.raw_set("loading", loading(lua, desk, generation)?)?;
     libraries.raw_set("struct", structs::library(lua)?)?;
+    if generation.has(Feature::ServerGlobal) {
+        rust.raw_set("also", "server")?;
+    }
     rust.raw_set("libraries", libraries)?;
     rust.raw_set("strings", strings::library(lua)?)?;
     let of = Rc::clone(desk);
@@ -56,7 +63,13 @@ pub(super) fn functions(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::R
 
 type Api = fn(&Lua, &Desk, MultiValue) -> mlua::Result<Value>;
 
-fn set(lua: &Lua, desk: &Rc<Desk>, table: &Table, functions: &[(&str, Api)]) -> mlua::Result<()> {
+fn set(
+    lua: &Lua,
+    desk: &Rc<Desk>,
+    table: &Table,
+    functions: &[(&str, Api)],
+    generation: Generation,
+) -> mlua::Result<()> {
     for &(name, function) in functions {
         let desk = Rc::clone(desk);
         table.raw_set(name, lua.create_function(move |lua, args| function(lua, &desk, args))?)?;
@@ -64,18 +77,30 @@ fn set(lua: &Lua, desk: &Rc<Desk>, table: &Table, functions: &[(&str, Api)]) -> 
     for (name, value) in [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)] {
         table.raw_set(name, value)?;
     }
-    table.raw_set("REDIS_VERSION", VERSION)?;
-    table.raw_set("REDIS_VERSION_NUM", VERSION_NUM)
+    let mut versions = vec![("REDIS", generation.redis_version())];
+    if generation.is_valkey() {
+        table.raw_set("SERVER_NAME", generation.server())?;
+        versions.push(("VALKEY", generation.version()));
+    }
+    // Redis 6.2 gives scripts no version.
+    versions.retain(|_| generation != Generation::Redis62);
+    for (name, version) in versions {
+        table.raw_set(format!("{name}_VERSION"), version)?;
+        // A byte for each of the three numbers.
+        let numbers = version.split('.').filter_map(|number| number.parse::<u32>().ok());
+        table.raw_set(format!("{name}_VERSION_NUM"), numbers.fold(0, |all, number| all << 8 | number))?;
+    }
+    Ok(())
 }
 
 /// Makes the table that library code sees as `redis` while it loads.
-fn loading(lua: &Lua, desk: &Rc<Desk>) -> mlua::Result<Table> {
+fn loading(lua: &Lua, desk: &Rc<Desk>, generation: Generation) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
-    set(lua, desk, &redis, &[("register_function", register), ("log", log)])?;
+    set(lua, desk, &redis, &[("register_function", register), ("log", log)], generation)?;
     Ok(redis)
 }
 
-fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
+fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect, generation: Generation) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
     let functions: [(&str, Api); 9] = [
         ("call", call),
@@ -88,7 +113,7 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
         ("set_repl", set_propagation),
         ("acl_check_cmd", may_call),
     ];
-    set(lua, desk, &redis, &functions)?;
+    set(lua, desk, &redis, &functions, generation)?;
     if dialect == Dialect::Scripts {
         let functions: [(&str, Api); 3] = [
             // Replicas always get the effects; scripts from when that was optional still ask for
@@ -98,7 +123,7 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Table> {
             ("breakpoint", |_, _, _| Ok(Value::Boolean(false))),
             ("debug", |_, _, _| Ok(Value::Nil)),
         ];
-        set(lua, desk, &redis, &functions)?;
+        set(lua, desk, &redis, &functions, generation)?;
     }
     let propagation =
         [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];

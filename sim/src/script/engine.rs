@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    cell::RefCell,
+    cell::{Cell, RefCell},
     fmt,
     rc::Rc,
     time::{Duration, Instant},
@@ -27,6 +27,7 @@ use super::{
     word::Word,
 };
 use crate::{
+    generation::{Feature, Generation},
     keyspace::Dict,
     resp::{Protocol, Reply, quotable},
     script::ScriptErrors,
@@ -46,6 +47,20 @@ pub struct Script {
     pub len: usize,
     function: RegistryKey,
     tail: Tail,
+    /// The use that counts for eviction; `None` for a script that is not evicted.
+    used: Cell<Option<u64>>,
+}
+
+/// The most scripts that EVAL keeps in a generation that evicts them.
+const BY_EVAL_MAX: usize = 500;
+
+/// The command that loads a script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LoadedBy {
+    /// EVAL, which replies with the result and not with the SHA-1.
+    Eval,
+    /// SCRIPT LOAD.
+    ScriptLoad,
 }
 
 /// A script or a function to run.
@@ -130,6 +145,11 @@ pub struct Engine {
     scripts: Lazily<Vm>,
     functions: Lazily<Vm>,
     known: Rc<RefCell<Dict<Rc<Script>>>>,
+    generation: Generation,
+    /// Counts the uses of scripts that may be evicted.
+    uses: Rc<Cell<u64>>,
+    /// Counts the evicted scripts since the start.
+    evicted: Rc<Cell<u64>>,
     /// Text to replace in every script, and its replacement, which is compiled instead.
     edit: Option<Rc<(String, String)>>,
     idle: Rc<RefCell<Option<Box<dyn Host>>>>,
@@ -142,10 +162,10 @@ impl fmt::Debug for Engine {
 }
 
 impl Engine {
-    /// Makes interpreters that compile `edit.1` instead of `edit.0` wherever a script has that
-    /// text. The script keeps the SHA-1 of its original text.
-    pub fn editing(edit: Option<(String, String)>) -> Engine {
-        Engine { edit: edit.map(Rc::new), ..Engine::default() }
+    /// Makes the interpreters of a generation. They compile `edit.1` instead of `edit.0` wherever a
+    /// script has that text. The script keeps the SHA-1 of its original text.
+    pub fn new(generation: Generation, edit: Option<(String, String)>) -> Engine {
+        Engine { generation, edit: edit.map(Rc::new), ..Engine::default() }
     }
 
     /// Returns the text that is compiled for `source`.
@@ -164,7 +184,7 @@ impl Engine {
             Dialect::Functions => self.functions.borrow_mut(),
         };
         // A failure here would be a bug in the sandbox, not caused by a client.
-        let made = || Rc::new(Vm::new(&self.desk, dialect).expect("the sandbox loads"));
+        let made = || Rc::new(Vm::new(&self.desk, dialect, self.generation).expect("the sandbox loads"));
         Rc::clone(vm.get_or_insert_with(made))
     }
 
@@ -190,13 +210,42 @@ impl Engine {
         self.known.borrow().get(&name).map(Rc::clone)
     }
 
+    /// Returns the number of scripts that were evicted since the start.
+    pub fn evicted(&self) -> u64 {
+        self.evicted.get()
+    }
+
+    /// Records that a script which may be evicted was used, so that others are evicted before it.
+    pub fn note_use(&self, script: &Script) {
+        if script.used.get().is_some() {
+            self.uses.set(self.uses.get() + 1);
+            script.used.set(Some(self.uses.get()));
+        }
+    }
+
+    /// Makes room for one more script of EVAL. Evicts the one whose last use is longest ago.
+    fn evict(&self) {
+        let mut known = self.known.borrow_mut();
+        let of_eval = || known.iter().filter_map(|(_, script)| Some((script.used.get()?, &script.sha)));
+        if of_eval().count() < BY_EVAL_MAX {
+            return;
+        }
+        let oldest = of_eval().min().map(|(_, sha)| sha.clone());
+        if oldest.is_some_and(|sha| known.remove(sha.as_bytes()).is_some()) {
+            self.evicted.set(self.evicted.get() + 1);
+        }
+    }
+
     /// Compiles a script, unless it is known already.
     ///
     /// # Errors
     /// The error reply for an invalid first line or body.
-    pub fn load(&self, body: &[u8]) -> Result<Rc<Script>, ShebangError> {
+    pub fn load(&self, body: &[u8], by: LoadedBy) -> Result<Rc<Script>, ShebangError> {
         let sha = sha1_hex(body);
         if let Some(script) = self.script(sha.as_bytes()) {
+            if by == LoadedBy::ScriptLoad && self.generation.has(Feature::LoadedScriptsStay) {
+                script.used.set(None);
+            }
             return Ok(script);
         }
         let (flags, source) = shebang::read(body)?;
@@ -211,7 +260,13 @@ impl Engine {
             })
             .map_err(|text| ShebangError(format!("ERR Error compiling script (new function): {text}")))?;
         let tail = Tail::of(Dialect::Scripts.chunk(), source);
-        let script = Rc::new(Script { sha: sha.clone(), flags, len: body.len(), function, tail });
+        let is_evicted = by == LoadedBy::Eval && self.generation.has(Feature::ScriptEviction);
+        if is_evicted {
+            self.evict();
+        }
+        let used = Cell::new(is_evicted.then_some(0));
+        let script = Rc::new(Script { sha: sha.clone(), flags, len: body.len(), function, tail, used });
+        self.note_use(&script);
         self.known.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
         Ok(script)
     }
@@ -331,15 +386,16 @@ impl Engine {
             // The kill may also come while the sandbox runs, as the script ends.
             ended if self.desk.killed.get() => {
                 let located = match ended {
-                    Ok((_, Value::Table(error))) => failed(name, &error).ok(),
+                    Ok((_, Value::Table(error))) => failed(self.generation, name, &error).ok(),
                     _ => None,
                 };
                 let Tail { chunk, line } = self.desk.tail.get();
-                Ok(located
-                    .unwrap_or_else(|| (format!("{KILLED} script: {name}, on @{chunk}:{line}."), false)))
+                Ok(located.unwrap_or_else(|| {
+                    (self.generation.placed((KILLED, false), name, &format!("@{chunk}"), line), false)
+                }))
             }
             // The error handler returns a table.
-            Ok((false, Value::Table(error))) => failed(name, &error),
+            Ok((false, Value::Table(error))) => failed(self.generation, name, &error),
             // Without memory Lua calls no error handler.
             Ok((false, error)) => {
                 error.to_string().map(|text| (format!("ERR {}", quotable(text.as_bytes())), false))
@@ -359,11 +415,12 @@ fn error_text(error: &Table) -> mlua::Result<String> {
 }
 
 /// Returns the error reply of a failed script or function, and true if it has been counted.
-fn failed(name: &str, error: &Table) -> mlua::Result<(String, bool)> {
+fn failed(generation: Generation, name: &str, error: &Table) -> mlua::Result<(String, bool)> {
     let text = error_text(error)?;
     let source = text_field(error, "source")?.map_or_else(String::new, |source| quotable(&source));
     let line = text_field(error, "line")?.map_or_else(String::new, |line| quotable(&line));
-    Ok((format!("{text} script: {name}, on {source}:{line}."), is_counted(error)?))
+    let is_counted = is_counted(error)?;
+    Ok((generation.placed((&text, is_counted), name, &source, line), is_counted))
 }
 
 /// Converts words to a Lua table.
@@ -415,7 +472,7 @@ mod tests {
             "return pcall(table.sort, {1, 2, 3}, function() redis.call('x') end)",
         ] {
             let engine = Engine::default();
-            let script = engine.load(body.as_bytes()).expect("it compiles");
+            let script = engine.load(body.as_bytes(), LoadedBy::Eval).expect("it compiles");
             let run = Run {
                 callee: Callee::Script(&script),
                 keys: &[],

@@ -40,7 +40,7 @@ mod vm;
 mod word;
 
 pub use desk::Host;
-pub use engine::{Callee, Engine, Outcome, Run, Script, Suspended};
+pub use engine::{Callee, Engine, LoadedBy, Outcome, Run, Script, Suspended};
 pub use errors::{ScriptErrors, error_code};
 pub use library::{Header, Libraries, Library, LibraryFunction};
 pub use shebang::{Flags, ShebangError, declared};

@@ -346,6 +346,8 @@ end
 
 for name, library in rawpairs(rust.libraries) do libraries[name] = library end
 for name, library in rawpairs(libraries) do globals[name] = freeze(library) end
+-- Valkey has a second name for the table.
+if rust.also then globals[rust.also] = globals.redis end
 rawgetmetatable("").__index = globals.string
 
 if not is_library then globals.__redis__err__handler = rust.locate end
@@ -376,9 +378,9 @@ end
 
 -- While a library is loaded, its code sees nothing but what it registers functions with. Functions that it makes see the
 -- whole world once they are called.
-local loading = rawsetmetatable({
-  redis = freeze(rawsetmetatable(rust.loading, { __index = absent })),
-}, { __index = absent })
+local loading = { redis = freeze(rawsetmetatable(rust.loading, { __index = absent })) }
+if rust.also then loading[rust.also] = loading.redis end
+rawsetmetatable(loading, { __index = absent })
 local function load(code)
   view.__index = loading
   local ok, err = rawxpcall(function() code() end, locate)

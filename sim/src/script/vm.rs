@@ -15,6 +15,7 @@ use super::{
     position::SANDBOX,
     runner::Runner,
 };
+use crate::generation::Generation;
 
 /// Instructions between two runs of the counting hook. A single instruction can be expensive: `..`
 /// copies its strings, and `<` compares them, without calling the hook. With strings of
@@ -52,14 +53,14 @@ pub(super) struct Vm {
 }
 
 impl Vm {
-    pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect) -> mlua::Result<Vm> {
+    pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect, generation: Generation) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         // No option against caught panics is needed: the sandbox's `pcall` hands every error to
         // Rust before a script sees it, and Rust resumes a panic.
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
         lua.set_app_data(Rc::clone(desk));
-        let rust = api::functions(&lua, desk, dialect)?;
+        let rust = api::functions(&lua, desk, dialect, generation)?;
         let (globals, run, load): (Table, Function, Function) =
             sandbox(&lua)?.call((rust, dialect == Dialect::Functions))?;
         lua.set_globals(globals)?;

@@ -457,7 +457,7 @@ impl Server {
             let db = session.db;
             // A command that this node does not know is logged and skipped, unless `diverge` ends
             // the node.
-            let spec = match find(args) {
+            let spec = match find(self.node.config.generation, args) {
                 Ok(spec) => spec,
                 Err(error) => {
                     if !self.diverge(env, &error.0, "<unknown>") {

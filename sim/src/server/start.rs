@@ -294,7 +294,7 @@ impl Server {
                 let cut = batch.as_ref().map_or(begun, |(multi, _)| *multi);
                 (Stop::Unread(unread), if unread == Unread::Short { cut } else { begun })
             })?;
-            if find(&args[..1]).is_err() {
+            if find(self.node.config.generation, &args[..1]).is_err() {
                 return Err((Stop::Unknown(quotable(&args[0])), begun));
             }
             match (&args[0].to_ascii_lowercase()[..], &mut batch) {
@@ -321,7 +321,7 @@ impl Server {
             return;
         }
         let db = session.db;
-        let Ok(spec) = find(args) else { return };
+        let Ok(spec) = find(self.node.config.generation, args) else { return };
         let mut effects = Effects::default();
         let now_ms = env.wall.as_millis();
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, FILE, db, Origin::Replication, now_ms);

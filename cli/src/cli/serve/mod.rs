@@ -15,9 +15,11 @@ use std::{
 };
 
 use bytes::Bytes;
-use clap::{Args, ValueEnum};
+use clap::{
+    Args, ValueEnum,
+    builder::{PossibleValuesParser, TypedValueParser},
+};
 use lockstorm_sim::{
-    VERSION,
     commands::{
         access::{Table, configured},
         check_renames,
@@ -26,6 +28,7 @@ use lockstorm_sim::{
     drive::{DrivenNode, tokio::Machine},
     env::Files,
     event::Signal,
+    generation::Generation,
     log::Level,
     server::Server,
 };
@@ -44,6 +47,9 @@ use log::Log;
 /// The server keeps its data in memory only, and each start is empty, unless --data names a folder.
 #[derive(Debug, Args)]
 pub(super) struct Serve {
+    /// Server to imitate
+    #[arg(long = "as", value_name = "SERVER", value_parser = generations(), default_value = "redis-7.0")]
+    generation: Generation,
     /// TCP port to listen on, or 0 for any free port [default: 6379]
     #[arg(long)]
     port: Option<u16>,
@@ -94,6 +100,13 @@ pub(super) struct Serve {
     /// that a killed test leaves no server behind
     #[arg(long)]
     end_with_stdin: bool,
+}
+
+/// Parses the name of a generation of servers.
+fn generations() -> impl TypedValueParser<Value = Generation> {
+    let names = Generation::ALL.map(Generation::name);
+    PossibleValuesParser::new(names)
+        .map(|name| Generation::named(&name).expect("a possible value is a generation"))
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -188,7 +201,9 @@ impl Serve {
                 }
                 Poll::Ready(which)
             });
-            let about = format!("lockstorm {}, answering as Redis {VERSION}", env!("CARGO_PKG_VERSION"));
+            let server = if self.generation.is_valkey() { "Valkey" } else { "Redis" };
+            let version = self.generation.version();
+            let about = format!("lockstorm {}, answering as {server} {version}", env!("CARGO_PKG_VERSION"));
             log.line(Level::Notice, &format!("{about}, starts with PID: {}", process::id()));
             let giving_back = tokio::task::spawn_local(memory::give_back());
             let votes = self.sentinel || config.cluster.enabled;
@@ -216,7 +231,7 @@ impl Serve {
 
     /// Reads the configuration: the options of the file, overridden by those of the command line.
     fn configured(&self) -> Result<Config> {
-        let mut config = Config { process_id: process::id(), ..Config::default() };
+        let mut config = Config { process_id: process::id(), ..Config::of(self.generation) };
         if self.sentinel {
             config.port = 26379;
             config.dir.clear();

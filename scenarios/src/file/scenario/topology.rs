@@ -33,8 +33,7 @@ pub struct Node {
     /// them. Default: an even share of the slots that no master names.
     pub slots: Option<Slots>,
     /// The generation of the node's server, such as `"valkey-9.1"`. With `--real`, one of the given
-    /// `--server`s must be of it. The simulator imitates Redis 7.0 so far. Default: the server of
-    /// the run.
+    /// `--server`s must be of it. Default: Redis 7.0; with `--real` the server of the run.
     pub server: Option<Generation>,
     /// The data that a crash leaves on the node. Default: none.
     pub durability: Durability,

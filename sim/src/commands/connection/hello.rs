@@ -59,9 +59,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let mode = ctx.node.mode();
     let role = if ctx.node.is_replica() { "replica" } else { "master" };
     let id = i64::try_from(ctx.conn.0).unwrap_or(i64::MAX);
+    let generation = ctx.node.config.generation;
     let mut told = vec![
-        (Reply::bulk("server"), Reply::bulk("redis")),
-        (Reply::bulk("version"), Reply::bulk(crate::VERSION)),
+        (Reply::bulk("server"), Reply::bulk(generation.server())),
+        (Reply::bulk("version"), Reply::bulk(generation.version())),
         (Reply::bulk("proto"), Reply::Integer(version)),
         (Reply::bulk("id"), Reply::Integer(id)),
         (Reply::bulk("mode"), Reply::bulk(mode)),

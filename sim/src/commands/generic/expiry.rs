@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Lookup, integer, printable},
     effect::Class,
+    generation::Feature,
     resp::Reply,
 };
 
@@ -69,6 +70,9 @@ pub(super) fn expire(
     unit: Unit,
     command: &str,
 ) -> Result<Reply, Error> {
+    if args.len() > 3 && !ctx.node.config.generation.has(Feature::ExpireConditions) {
+        return Err(Error::arity(command));
+    }
     let key = &args[1];
     let conditions = Conditions::parse(&args[3..])?;
     let scale = if unit == Unit::Seconds { 1000 } else { 1 };

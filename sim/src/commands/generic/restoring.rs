@@ -60,7 +60,8 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
     if ttl_ms < 0 {
         return Err(Error::of("ERR Invalid TTL value, must be >= 0"));
     }
-    rdb::unseal(payload, !ctx.node.debug.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
+    rdb::unseal(payload, !ctx.node.debug.skip_checksums, ctx.node.config.generation)
+        .map_err(|_| Error::BAD_PAYLOAD)?;
     // As in Redis, a value that is too long reads into the trailer of the payload.
     let value = rdb::restore(payload, &ctx.node.config).map_err(|why| {
         ctx.env.log(Level::Warning, || format!("A payload cannot be restored: {why}"));

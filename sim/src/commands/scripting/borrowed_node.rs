@@ -15,6 +15,7 @@ use crate::{
     effect::{Cached, Effects, PropagateTo},
     env::Env,
     event::ConnId,
+    generation::{Feature, Generation},
     node::Node,
     resp::{Protocol, Reply},
     script::Host,
@@ -90,15 +91,24 @@ impl BorrowedNode {
     }
 
     fn admit(&mut self, words: &[Bytes]) -> Result<&'static Spec, Error> {
+        let generation = self.node.config.generation;
+        let in_script = |text: &str| {
+            let name = if generation.is_valkey() { "" } else { "Redis " };
+            Error(format!("ERR {}", text.replace("{Redis }", name)).into())
+        };
         let spec = find_in(&self.node.config, words)
-            .map_err(|_| Error::of("ERR Unknown Redis command called from script"))?;
+            .map_err(|_| in_script("Unknown {Redis }command called from script"))?;
         if !spec.accepts(words.len()) {
-            return Err(Error::of("ERR Wrong number of args calling Redis command from script"));
+            return Err(in_script("Wrong number of args calling {Redis }command from script"));
         }
         // Of the commands forbidden in scripts, only DEBUG is safe inside of one.
         let freed = self.node.debug.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);
-        if spec.flags.contains(Flags::NOSCRIPT) && !freed {
-            return Err(Error::NOT_FROM_SCRIPT);
+        let waits = spec.name == "wait" && generation.has(Feature::WaitInScripts);
+        if spec.flags.contains(Flags::NOSCRIPT) && !freed && !waits {
+            return Err(match generation {
+                Generation::Valkey91 => Error::of("ERR This Valkey command is not allowed from script"),
+                _ => Error::NOT_FROM_SCRIPT,
+            });
         }
         permit::stale(&self.node, spec.flags)
             .map_err(|_| Error::of("ERR Can not execute the command on a stale replica"))?;
@@ -136,7 +146,9 @@ impl Host for BorrowedNode {
             }
         };
         let db = self.node.clients.sessions.get(self.conn).map_or(0, |session| session.db);
-        self.env.refresh(self.node.stalled_until);
+        if !self.node.config.generation.has(Feature::FrozenScripts) {
+            self.env.refresh(self.node.stalled_until);
+        }
         let (node, env, effects) = (&mut self.node, &mut self.env, &mut self.effects);
         let mut ctx = Ctx::new(node, env, effects, self.conn, db, Origin::Script, self.now_ms);
         ctx.to = self.to;

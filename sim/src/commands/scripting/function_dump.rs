@@ -25,5 +25,5 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     for library in ctx.node.libraries.iter() {
         rdb::library(&mut out, &library.code);
     }
-    Ok(rdb::seal(out.into_bytes()).into())
+    Ok(rdb::seal(out.into_bytes(), ctx.node.config.generation).into())
 }

@@ -39,7 +39,8 @@ pub(super) fn create(ctx: &mut Ctx<'_>, code: &Bytes, replace: bool) -> Result<S
 
 /// Loads the libraries of a payload: all of them, or none if one has an error.
 pub(super) fn restore(ctx: &mut Ctx<'_>, payload: &[u8], policy: Policy) -> Result<(), Error> {
-    let payload = rdb::unseal(payload, !ctx.node.debug.skip_checksums).map_err(|_| Error::BAD_PAYLOAD)?;
+    let payload = rdb::unseal(payload, !ctx.node.debug.skip_checksums, ctx.node.config.generation)
+        .map_err(|_| Error::BAD_PAYLOAD)?;
     let codes = read(payload).map_err(wrong)?;
     let new = Libraries::of(&ctx.node.scripts, &codes).map_err(wrong)?;
     let mut all = if policy == Policy::Flush { Libraries::default() } else { ctx.node.libraries.clone() };

@@ -13,10 +13,16 @@ use crate::{
         clients::{Blocked, BlockedOn},
     },
     resp::{Protocol, Reply},
-    script::{Callee, Flags, Host, Outcome, Run},
+    script::{Callee, Flags, Host, LoadedBy, Outcome, Run},
 };
 
-const NO_SCRIPT: Error = Error::of("NOSCRIPT No matching script. Please use EVAL.");
+/// The error for an unknown SHA-1.
+fn no_script(ctx: &Ctx<'_>) -> Error {
+    match ctx.node.config.generation.is_valkey() {
+        true => Error::of("NOSCRIPT No matching script."),
+        false => Error::of("NOSCRIPT No matching script. Please use EVAL."),
+    }
+}
 
 /// Permissions of a script on the data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,18 +55,20 @@ impl Access {
 pub(super) fn by_body(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
     script_debug::refuse_session(ctx)?;
     let keys = key_count(args)?;
-    let script = ctx.node.scripts.load(&args[1]).map_err(|error| Error(error.0.into()))?;
+    let script = ctx.node.scripts.load(&args[1], LoadedBy::Eval).map_err(|error| Error(error.0.into()))?;
+    ctx.node.scripts.note_use(&script);
     run(ctx, Callee::Script(&script), args, keys, access)
 }
 
 /// Runs EVALSHA: the first argument is the SHA-1 of a script.
 pub(super) fn by_sha(ctx: &mut Ctx<'_>, args: &[Bytes], access: Access) -> Result<Reply, Error> {
     if args[1].len() != 40 {
-        return Err(NO_SCRIPT);
+        return Err(no_script(ctx));
     }
     script_debug::refuse_name(ctx)?;
     let keys = key_count(args)?;
-    let script = ctx.node.scripts.script(&args[1]).ok_or(NO_SCRIPT)?;
+    let script = ctx.node.scripts.script(&args[1]).ok_or_else(|| no_script(ctx))?;
+    ctx.node.scripts.note_use(&script);
     run(ctx, Callee::Script(&script), args, keys, access)
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
+    script::LoadedBy,
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -20,6 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let script = ctx.node.scripts.load(&args[2]).map_err(|error| Error(error.0.into()))?;
+    let script =
+        ctx.node.scripts.load(&args[2], LoadedBy::ScriptLoad).map_err(|error| Error(error.0.into()))?;
     Ok(Reply::bulk(&script.sha))
 }

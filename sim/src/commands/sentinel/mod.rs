@@ -33,6 +33,7 @@ use bytes::Bytes;
 use super::{Ctx, Error, Spec, dispatch};
 use crate::{
     env::Env,
+    generation::Generation,
     node::Node,
     resp::quotable,
     sentinel::{NAME_UNKNOWN, Sentinel},
@@ -63,7 +64,9 @@ pub(super) fn shared() -> impl Iterator<Item = &'static str> {
 
 /// Returns all commands of a Sentinel.
 pub(super) fn known() -> impl Iterator<Item = &'static Spec> {
-    let shared = SHARED.iter().filter_map(|name| dispatch::find(&[Bytes::from_static(name.as_bytes())]).ok());
+    let shared = SHARED.iter().filter_map(|name| {
+        dispatch::find(Generation::default(), &[Bytes::from_static(name.as_bytes())]).ok()
+    });
     ALL.iter().copied().chain(shared)
 }
 
@@ -76,19 +79,19 @@ const UNKNOWN: Error = Error::of(NAME_UNKNOWN);
 /// The error reply for an unknown command.
 pub fn find_for(node: &Node, args: &[Bytes]) -> Result<&'static Spec, Error> {
     match &node.sentinel {
-        Some(_) => find(args),
+        Some(_) => find(node.config.generation, args),
         None => dispatch::find_in(&node.config, args),
     }
 }
 
-fn find(args: &[Bytes]) -> Result<&'static Spec, Error> {
+fn find(generation: Generation, args: &[Bytes]) -> Result<&'static Spec, Error> {
     let name = args.first().map_or(&b""[..], |name| name);
     if let Some(spec) = ALL.iter().find(|spec| name.eq_ignore_ascii_case(spec.name.as_bytes())) {
-        return dispatch::subcommand(spec, args);
+        return dispatch::subcommand(generation, spec, args);
     }
     match SHARED.iter().any(|shared| name.eq_ignore_ascii_case(shared.as_bytes())) {
-        true => dispatch::find(args),
-        false => Err(dispatch::unknown(args)),
+        true => dispatch::find(generation, args),
+        false => Err(dispatch::unknown(generation, args)),
     }
 }
 

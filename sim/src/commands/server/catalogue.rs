@@ -18,7 +18,13 @@ pub(super) fn all(node: &Node) -> Box<dyn Iterator<Item = &'static Spec> + '_> {
     }
     let renames = &node.config.renames;
     let is_gone = |spec: &Spec| renames.iter().any(|(old, new)| old == spec.name && new.is_empty());
-    Box::new(ALL.iter().copied().flatten().copied().filter(move |spec| !is_gone(spec)))
+    Box::new(
+        ALL.iter()
+            .copied()
+            .flatten()
+            .copied()
+            .filter(move |spec| spec.is_in(node.config.generation) && !is_gone(spec)),
+    )
 }
 
 /// Finds a command by its name on this node, or a subcommand by a name such as `config|get`.

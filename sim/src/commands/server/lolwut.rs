@@ -45,5 +45,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         _ => (String::new(), ""),
     };
-    Ok(Reply::Verbatim(*b"txt", format!("{picture}{words}Redis ver. {}\n", crate::VERSION).into()))
+    Ok(Reply::Verbatim(
+        *b"txt",
+        format!("{picture}{words}Redis ver. {}\n", ctx.node.config.generation.version()).into(),
+    ))
 }

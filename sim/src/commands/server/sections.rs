@@ -9,6 +9,7 @@ use crate::{
     commands::Ctx,
     config::options,
     event::ConnId,
+    generation::Feature,
     node::{
         Node, Receiving,
         clients::{Role, Session},
@@ -91,12 +92,23 @@ macro_rules! lines {
 fn server(ctx: &Ctx<'_>, out: &mut String) {
     let (node, env) = (&ctx.node, &ctx.env);
     let uptime = env.monotonic.since(node.started).as_secs();
+    let generation = node.config.generation;
+    lines!(out, "redis_version": generation.redis_version());
+    if generation.is_valkey() {
+        lines!(out,
+            "server_name": generation.server(),
+            "valkey_version": generation.version(),
+            "valkey_release_stage": "ga",
+        );
+    }
     lines!(out,
-        "redis_version": crate::VERSION,
         "redis_git_sha1": "00000000",
         "redis_git_dirty": 0,
         "redis_build_id": "0",
-        "redis_mode": node.mode(),
+    );
+    let mode = if generation.is_valkey() { "server_mode" } else { "redis_mode" };
+    line(out, format_args!("{mode}:{}", node.mode()));
+    lines!(out,
         "os": "lockstorm",
         "arch_bits": 64,
         "monotonic_clock": "simulated",
@@ -321,6 +333,11 @@ fn stats(ctx: &Ctx<'_>, out: &mut String) {
         "expire_cycle_cpu_milliseconds": 0,
         "evicted_keys": stats.evicted,
         "evicted_clients": stats.evicted_clients,
+    );
+    if node.config.generation.has(Feature::ScriptEviction) {
+        lines!(out, "evicted_scripts": node.scripts.evicted());
+    }
+    lines!(out,
         "total_eviction_exceeded_time": 0,
         "current_eviction_exceeded_time": 0,
         "keyspace_hits": stats.hits,

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let options = SetOptions::parse(&args[2..], Of::Getex)?;
+    let options = SetOptions::parse(&args[2..], Of::Getex, ctx.node.config.generation)?;
     let key = &args[1];
     let Some(value) = ctx.read::<Str>(key)?.map(|string| string.bytes().apart()) else {
         return Ok(Reply::Null);

@@ -3,6 +3,7 @@
 mod append;
 mod decr;
 mod decrby;
+mod delifeq;
 mod get;
 mod getdel;
 mod getex;
@@ -31,6 +32,7 @@ pub(super) const ALL: &[&Spec] = &[
     &append::SPEC,
     &decr::SPEC,
     &decrby::SPEC,
+    &delifeq::SPEC,
     &get::SPEC,
     &getdel::SPEC,
     &getex::SPEC,

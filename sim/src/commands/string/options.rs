@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::commands::{Error, integer};
+use crate::{
+    commands::{Error, integer},
+    generation::{Feature, Generation},
+};
 
 /// Unit of an expiry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +52,8 @@ pub(super) enum Of {
 pub(super) struct SetOptions {
     /// True for XX, false for NX.
     pub(super) only_if_exists: Option<bool>,
+    /// IFEQ: the value that the key must have.
+    pub(super) if_equal: Option<Bytes>,
     /// GET
     pub(super) get: bool,
     /// KEEPTTL
@@ -61,7 +66,7 @@ pub(super) struct SetOptions {
 
 impl SetOptions {
     /// Parses the options, with Redis's rules about exclusive ones.
-    pub(super) fn parse(options: &[Bytes], of: Of) -> Result<SetOptions, Error> {
+    pub(super) fn parse(options: &[Bytes], of: Of, generation: Generation) -> Result<SetOptions, Error> {
         let mut parsed = SetOptions::default();
         // Of the four expiry options, only the first one given may be repeated.
         let mut way: Option<Vec<u8>> = None;
@@ -69,11 +74,14 @@ impl SetOptions {
         while let Some(option) = rest.next() {
             let option = option.to_ascii_lowercase();
             match (option.as_slice(), of) {
-                (b"nx", Of::Set) if parsed.only_if_exists != Some(true) => {
+                (b"nx", Of::Set) if parsed.only_if_exists != Some(true) && parsed.if_equal.is_none() => {
                     parsed.only_if_exists = Some(false)
                 }
-                (b"xx", Of::Set) if parsed.only_if_exists != Some(false) => {
+                (b"xx", Of::Set) if parsed.only_if_exists != Some(false) && parsed.if_equal.is_none() => {
                     parsed.only_if_exists = Some(true)
+                }
+                (b"ifeq", Of::Set) if parsed.only_if_exists.is_none() && generation.has(Feature::SetIfEq) => {
+                    parsed.if_equal = Some(rest.next().ok_or(Error::SYNTAX)?.clone());
                 }
                 (b"get", Of::Set) => parsed.get = true,
                 (b"keepttl", Of::Set) if parsed.expiry.is_none() => parsed.keep_ttl = true,
@@ -94,6 +102,10 @@ impl SetOptions {
                 }
                 _ => return Err(Error::SYNTAX),
             }
+        }
+        let both = parsed.get && parsed.only_if_exists == Some(false);
+        if both && !generation.has(Feature::SetNxGet) {
+            return Err(Error::SYNTAX);
         }
         Ok(parsed)
     }

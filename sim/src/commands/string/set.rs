@@ -1,4 +1,4 @@
-//! SET key value [NX | XX] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms | KEEPTTL]: sets a
+//! SET key value [NX | XX | IFEQ value] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms | KEEPTTL]: sets a
 //! key to a string.
 
 use bytes::Bytes;
@@ -24,11 +24,19 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let options = SetOptions::parse(&args[3..], Of::Set)?;
+    let options = SetOptions::parse(&args[3..], Of::Set, ctx.node.config.generation)?;
     let when_ms = options.expiry.as_ref().map(|expiry| expiry.when_ms(ctx.wall_ms(), "set")).transpose()?;
     let key = &args[1];
     let old = if options.get { ctx.read::<Str>(key)?.map(|string| string.bytes().apart()) } else { None };
+    // A value of another type is an error, as with GET.
+    let is_equal = match &options.if_equal {
+        None => true,
+        Some(wanted) => ctx.read::<Str>(key)?.is_some_and(|string| string.bytes().apart() == *wanted),
+    };
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
+    if !is_equal {
+        return Ok(answer(Reply::Null));
+    }
     if options.only_if_exists.is_some_and(|wanted| wanted != ctx.lookup(key, Lookup::PASSIVE).is_some()) {
         ctx.lookup_write(key);
         return Ok(answer(Reply::Null));
@@ -42,7 +50,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.replied();
     }
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
-    if options.get && when_ms.is_none() {
+    if options.if_equal.is_some() && when_ms.is_none() {
+        // The comparison is done.
+        let mut words = vec![Bytes::from("SET"), key.clone(), args[2].clone()];
+        if options.keep_ttl {
+            words.push("KEEPTTL".into());
+        }
+        ctx.propagate_as(vec![words]);
+    } else if options.get && when_ms.is_none() {
         // Replicas send no reply, so GET is not propagated.
         let words =
             args.iter().enumerate().filter(|(at, word)| *at < 3 || !word.eq_ignore_ascii_case(b"get"));

@@ -27,9 +27,6 @@ pub use read::{Opened, open};
 pub use save::nodes;
 pub use write::{Origin, library, write};
 
-/// The version of the format that is written, and the last one that DUMP's payloads may have.
-pub const VERSION: u16 = 10;
-
 /// The bytes are not a snapshot, or contain something that this node cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RdbError {

@@ -3,15 +3,15 @@
 
 use bytes::Bytes;
 
-use super::{Input, Output, RdbError, VERSION, crc64::crc64, load, save};
-use crate::{config::Config, keyspace::Value};
+use super::{Input, Output, RdbError, crc64::crc64, load, save};
+use crate::{config::Config, generation::Generation, keyspace::Value};
 
 /// Bytes of the version (two) and of the checksum (eight).
 const FOOTER: usize = 10;
 
 /// Appends the version and the checksum to a payload.
-pub fn seal(mut payload: Vec<u8>) -> Bytes {
-    payload.extend(VERSION.to_le_bytes());
+pub fn seal(mut payload: Vec<u8>, generation: Generation) -> Bytes {
+    payload.extend(generation.rdb_version().to_le_bytes());
     let checksum = crc64(&payload);
     payload.extend(checksum.to_le_bytes());
     Bytes::from(payload)
@@ -22,14 +22,14 @@ pub fn seal(mut payload: Vec<u8>) -> Bytes {
 ///
 /// # Errors
 /// If the payload is too short, its version is too new, or its checksum is checked and wrong.
-pub fn unseal(sealed: &[u8], checked: bool) -> Result<&[u8], RdbError> {
+pub fn unseal(sealed: &[u8], checked: bool, generation: Generation) -> Result<&[u8], RdbError> {
     let (payload, footer) = sealed
         .len()
         .checked_sub(FOOTER)
         .and_then(|at| sealed.split_at_checked(at))
         .ok_or(RdbError::Short("the end of a payload"))?;
     let version = u16::from_le_bytes([footer[0], footer[1]]);
-    if version > VERSION {
+    if version > generation.rdb_version() {
         return Err(RdbError::Unsupported(format!("version {version}")));
     }
     let is_right = || footer[2..] == crc64(&sealed[..payload.len() + 2]).to_le_bytes();
@@ -48,7 +48,7 @@ pub fn dump(value: &Value, config: &Config) -> Bytes {
     let mut out = Output::new(config);
     out.byte(save::kind(value));
     save::value(&mut out, value);
-    seal(out.into_bytes())
+    seal(out.into_bytes(), config.generation)
 }
 
 /// Reads the value of a payload of DUMP without its version and checksum, which [`unseal`] checks.

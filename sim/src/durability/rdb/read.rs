@@ -41,7 +41,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
         .ok()
         .and_then(|version| version.parse().ok())
         .ok_or(RdbError::Damaged("its version"))?;
-    if !(1..=11).contains(&version) {
+    if !(1..=u32::from(config.generation.rdb_version())).contains(&version) {
         return Err(RdbError::Unsupported(format!("version {version}")));
     }
     let mut dbs: Vec<Db> = (0..databases).map(|_| Db::default()).collect();

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Output, VERSION, crc64::crc64, opcode, save};
+use super::{Output, crc64::crc64, opcode, save};
 use crate::{
     config::{Config, Eviction},
     keyspace::Db,
@@ -31,9 +31,11 @@ pub fn library(out: &mut Output, code: &[u8]) {
 /// not deleted yet, as in Redis: the loading server decides about them.
 pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config) -> Bytes {
     let mut out = Output::new(config);
-    out.raw(format!("REDIS{VERSION:04}").as_bytes());
+    let generation = config.generation;
+    out.raw(format!("REDIS{:04}", generation.rdb_version()).as_bytes());
     let created_ms = origin.created.saturating_mul(1000);
-    aux(&mut out, "redis-ver", "7.0.15");
+    let writer = if generation.is_valkey() { "valkey-ver" } else { "redis-ver" };
+    aux(&mut out, writer, generation.version());
     aux(&mut out, "redis-bits", "64");
     aux(&mut out, "ctime", &origin.created.to_string());
     if let Some((id, offset, db)) = &origin.replication {

@@ -6,7 +6,7 @@ use super::{
     super::{dump, restore, unseal},
     *,
 };
-use crate::{blob::Blob, config::Config};
+use crate::{blob::Blob, config::Config, generation::Generation};
 
 fn unhex(hex: &str) -> Vec<u8> {
     hex.as_bytes()
@@ -85,7 +85,7 @@ fn every_encoding_that_a_real_server_dumps_is_read_and_written_again() {
         // A table of one element is read into a compact encoding, as in Redis; all others are
         // written as they were read.
         let sealed = dump(&value, &Config::default());
-        let again = unseal(&sealed, true).expect("what was just sealed");
+        let again = unseal(&sealed, true, Generation::default()).expect("what was just sealed");
         if !matches!(bytes[0], kind::HASH | kind::ZSET) {
             assert_eq!(again, bytes, "{hex}");
         }
@@ -161,7 +161,7 @@ proptest! {
     fn what_is_dumped_is_restored(value in values(), compression: bool) {
         let config = Config { rdb_compression: compression, ..Config::default() };
         let sealed = dump(&value, &config);
-        let restored = restore(unseal(&sealed, true).expect("a payload"), &config).expect("a value");
+        let restored = restore(unseal(&sealed, true, Generation::default()).expect("a payload"), &config).expect("a value");
         prop_assert_eq!(contents(&restored), contents(&value));
     }
 
@@ -174,7 +174,7 @@ proptest! {
     ) {
         let config = Config { rdb_compression: compression, ..Config::default() };
         let sealed = dump(&value, &config);
-        let mut payload = unseal(&sealed, true).expect("a payload").to_vec();
+        let mut payload = unseal(&sealed, true, Generation::default()).expect("a payload").to_vec();
         for (at, byte) in changes {
             let at = at.index(payload.len());
             payload[at] = byte;
@@ -187,6 +187,6 @@ proptest! {
     #[test]
     fn bytes_from_anywhere_are_restored_or_refused(kind in 0u8..24, bytes in any::<Vec<u8>>()) {
         let _ = restore(&[&[kind][..], &bytes].concat(), &Config::default());
-        let _ = unseal(&bytes, true);
+        let _ = unseal(&bytes, true, Generation::default());
     }
 }

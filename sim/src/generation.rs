@@ -1,0 +1,299 @@
+//! The generations of servers that a node can imitate, and the features in which they differ.
+//!
+//! A node is Redis 7.0 unless its configuration names another generation. Each feature in
+//! [`FEATURES`] is present from a version of Redis or of Valkey on. Valkey is a fork of Redis 7.2,
+//! and has all features of that version.
+
+use std::fmt;
+
+/// A generation of servers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Generation {
+    /// Redis 6.2.
+    Redis62,
+    /// Redis 7.0.
+    #[default]
+    Redis70,
+    /// Redis 8.2.
+    Redis82,
+    /// Valkey 8.1.
+    Valkey81,
+    /// Valkey 9.1.
+    Valkey91,
+}
+
+/// The error for a global variable that does not exist. Redis 6.2 raises it in a script of its own.
+const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable";
+
+/// The version of Redis from which Valkey was forked.
+const FORK: (u8, u8) = (7, 2);
+
+impl Generation {
+    /// All generations, from the oldest Redis to the newest Valkey.
+    pub const ALL: [Generation; 5] = [
+        Generation::Redis62,
+        Generation::Redis70,
+        Generation::Redis82,
+        Generation::Valkey81,
+        Generation::Valkey91,
+    ];
+
+    /// Returns the name in files and on the command line, such as `valkey-9.1`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Generation::Redis62 => "redis-6.2",
+            Generation::Redis70 => "redis-7.0",
+            Generation::Redis82 => "redis-8.2",
+            Generation::Valkey81 => "valkey-8.1",
+            Generation::Valkey91 => "valkey-9.1",
+        }
+    }
+
+    /// Returns the generation of this name.
+    ///
+    /// ```
+    /// use lockstorm_sim::generation::Generation;
+    ///
+    /// assert_eq!(Generation::named("valkey-9.1"), Some(Generation::Valkey91));
+    /// assert_eq!(Generation::named("redis-5.0"), None);
+    /// ```
+    pub fn named(name: &str) -> Option<Generation> {
+        Generation::ALL.into_iter().find(|generation| generation.name() == name)
+    }
+
+    /// Returns the name of the server in HELLO: `redis` or `valkey`.
+    pub fn server(self) -> &'static str {
+        if self.is_valkey() { "valkey" } else { "redis" }
+    }
+
+    /// Returns true for Valkey.
+    pub fn is_valkey(self) -> bool {
+        matches!(self, Generation::Valkey81 | Generation::Valkey91)
+    }
+
+    /// Returns the version that the node reports, with the patch level of the server with which it
+    /// was compared.
+    pub fn version(self) -> &'static str {
+        match self {
+            Generation::Redis62 => "6.2.5",
+            Generation::Redis70 => "7.0.15",
+            Generation::Redis82 => "8.2.3",
+            Generation::Valkey81 => "8.1.8",
+            Generation::Valkey91 => "9.1.2",
+        }
+    }
+
+    /// Returns the version of Redis that the node claims to be compatible with. For Redis that is
+    /// its own.
+    pub fn redis_version(self) -> &'static str {
+        if self.is_valkey() { "7.2.4" } else { self.version() }
+    }
+
+    /// Returns the version of the snapshots and of the payloads of DUMP that servers of this
+    /// generation write, and the last one that they read.
+    ///
+    /// A node that imitates Redis 6.2 has the version of Redis 7.0: the encodings of version 9 are
+    /// not written here.
+    pub fn rdb_version(self) -> u16 {
+        match self {
+            Generation::Redis62 | Generation::Redis70 => 10,
+            Generation::Valkey81 | Generation::Valkey91 => 11,
+            Generation::Redis82 => 12,
+        }
+    }
+
+    /// Returns the error reply of a script with this name, which failed with `text` at a line of the
+    /// source, such as `@user_script`. `is_counted` is set if the text is the reply of a command.
+    pub(crate) fn placed(
+        self,
+        (text, is_counted): (&str, bool),
+        name: &str,
+        source: &str,
+        line: impl fmt::Display,
+    ) -> String {
+        match self {
+            Generation::Redis62 => {
+                let text = match text {
+                    "ERR Unknown Redis command called from script" => {
+                        format!("{source}: {line}: Unknown Redis command called from Lua script")
+                    }
+                    "ERR Wrong number of args calling Redis command from script" => {
+                        format!(
+                            "{source}: {line}: Wrong number of args calling Redis command From Lua script"
+                        )
+                    }
+                    "ERR This Redis command is not allowed from script" => {
+                        format!("{source}: {line}: This Redis command is not allowed from scripts")
+                    }
+                    // Errors of commands keep their code.
+                    _ => text.strip_prefix("ERR ").filter(|_| !is_counted).unwrap_or(text).to_owned(),
+                };
+                let place = match text.contains(NO_GLOBAL) {
+                    true => "@enable_strict_lua:15".to_owned(),
+                    false => format!("{source}:{line}"),
+                };
+                format!("ERR Error running script (call to f_{name}): {place}: {text}")
+            }
+            Generation::Valkey91 => format!("{text} script: on {source}:{line}."),
+            _ => format!("{text} script: {name}, on {source}:{line}."),
+        }
+    }
+
+    /// Returns true if servers of this generation have the feature.
+    pub fn has(self, feature: Feature) -> bool {
+        feature.since().includes(self)
+    }
+
+    fn release(self) -> (u8, u8) {
+        match self {
+            Generation::Redis62 => (6, 2),
+            Generation::Redis70 => (7, 0),
+            Generation::Redis82 => (8, 2),
+            Generation::Valkey81 => (8, 1),
+            Generation::Valkey91 => (9, 1),
+        }
+    }
+}
+
+impl fmt::Display for Generation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// The releases from which on servers have something, each as major and minor version.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since {
+    /// The release of Redis; `None` if no Redis has it.
+    pub redis: Option<(u8, u8)>,
+    /// The release of Valkey; `None` if Valkey has it from its fork on, or not at all.
+    pub valkey: Option<(u8, u8)>,
+}
+
+impl Since {
+    /// From this Redis on, and in Valkey if its fork had it.
+    const fn redis(major: u8, minor: u8) -> Since {
+        Since { redis: Some((major, minor)), valkey: None }
+    }
+
+    /// From this Valkey on, and in no Redis.
+    const fn valkey(major: u8, minor: u8) -> Since {
+        Since { redis: None, valkey: Some((major, minor)) }
+    }
+
+    /// Reads the version of a command's specification: `7.0.0`, `valkey 9.0.0`, or both as
+    /// `7.4.0, valkey 9.0.0`.
+    pub fn parse(text: &str) -> Since {
+        let mut since = Since { redis: None, valkey: None };
+        for part in text.split(", ") {
+            let (place, version) = match part.strip_prefix("valkey ") {
+                Some(version) => (&mut since.valkey, version),
+                None => (&mut since.redis, part),
+            };
+            let mut numbers = version.split('.').map(|number| number.parse().unwrap_or(u8::MAX));
+            *place = numbers.next().zip(numbers.next());
+        }
+        since
+    }
+
+    /// Returns true if servers of the generation have it.
+    pub fn includes(self, generation: Generation) -> bool {
+        let release = generation.release();
+        match generation.is_valkey() {
+            false => self.redis.is_some_and(|since| since <= release),
+            true => {
+                self.redis.is_some_and(|since| since <= FORK)
+                    || self.valkey.is_some_and(|since| since <= release)
+            }
+        }
+    }
+}
+
+/// A feature besides commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// `SET key value NX GET`.
+    SetNxGet,
+    /// The options NX, XX, GT and LT of EXPIRE and its kin.
+    ExpireConditions,
+    /// `SET key value IFEQ old`.
+    SetIfEq,
+    /// The clock stands still while a script runs.
+    FrozenScripts,
+    /// WAIT is allowed in scripts and transactions.
+    WaitInScripts,
+    /// Scripts of EVAL beyond 500 are evicted.
+    ScriptEviction,
+    /// A script that EVAL loaded, then SCRIPT LOAD, is not evicted.
+    LoadedScriptsStay,
+    /// The global `server` of scripts.
+    ServerGlobal,
+}
+
+/// Every feature, with the release from which on servers have it and its description for the
+/// table of differences.
+pub const FEATURES: &[(Feature, Since, &str)] = &[
+    (Feature::SetNxGet, Since::redis(7, 0), "`SET NX GET` is allowed"),
+    (Feature::ExpireConditions, Since::redis(7, 0), "EXPIRE and its kin have NX, XX, GT and LT"),
+    (
+        Feature::FrozenScripts,
+        Since::redis(7, 2),
+        "time stands still in a script: a key whose lease is shorter than the rest of the script is gone \
+         when the reply arrives",
+    ),
+    (
+        Feature::WaitInScripts,
+        Since::redis(7, 2),
+        "WAIT is allowed in scripts and MULTI; it does not block, and counts the replicas that have the \
+         connection's previous write",
+    ),
+    (
+        Feature::ScriptEviction,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "of scripts that EVAL loaded, those beyond 500 are evicted",
+    ),
+    (Feature::SetIfEq, Since::valkey(8, 1), "`SET IFEQ` compares the old value"),
+    (Feature::LoadedScriptsStay, Since::valkey(8, 0), "SCRIPT LOAD keeps a script that EVAL loaded before"),
+    (Feature::ServerGlobal, Since::valkey(8, 0), "scripts have the global `server` besides `redis`"),
+];
+
+impl Feature {
+    /// Returns the releases from which on servers have the feature.
+    pub fn since(self) -> Since {
+        let row = FEATURES.iter().find(|(feature, ..)| *feature == self);
+        row.expect("every feature has a row").1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Valkey has what Redis 7.2 had, and nothing that came to Redis later unless it says so.
+    #[test]
+    fn a_generation_has_what_its_release_and_its_fork_have() {
+        let which = |since: &str| {
+            let since = Since::parse(since);
+            Generation::ALL
+                .into_iter()
+                .filter(|one| since.includes(*one))
+                .map(Generation::name)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(which("2.6.0").len(), 5);
+        assert_eq!(which("7.0.0"), ["redis-7.0", "redis-8.2", "valkey-8.1", "valkey-9.1"]);
+        assert_eq!(which("7.2.0"), ["redis-8.2", "valkey-8.1", "valkey-9.1"]);
+        assert_eq!(which("7.4.0"), ["redis-8.2"]);
+        assert_eq!(which("7.4.0, valkey 9.0.0"), ["redis-8.2", "valkey-9.1"]);
+        assert_eq!(which("valkey 8.0.0"), ["valkey-8.1", "valkey-9.1"]);
+        assert_eq!(which("8.4.0"), [""; 0]);
+    }
+
+    #[test]
+    fn every_feature_has_one_row() {
+        for (feature, since, _) in FEATURES {
+            assert_eq!(feature.since(), *since);
+            assert_eq!(FEATURES.iter().filter(|(other, ..)| other == feature).count(), 1, "{feature:?}");
+        }
+    }
+}
