@@ -3,6 +3,7 @@
 
 mod cluster;
 mod data;
+mod generations;
 mod protection;
 mod renames;
 mod sentinel;

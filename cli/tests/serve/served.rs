@@ -87,18 +87,24 @@ pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
     if !String::from_utf8_lossy(&version.stdout).contains("v=7.0.") {
         return None;
     }
+    let arguments = [&["--enable-debug-command", "yes"], arguments].concat();
+    Some(start(Path::new("redis-server"), folder, &arguments))
+}
+
+/// Starts a real server program on a folder.
+pub(crate) fn start(program: &Path, folder: &Path, arguments: &[&str]) -> Served {
     for _ in 0..5 {
         let free = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
         let address = free.local_addr().expect("it is bound");
         drop(free);
-        let mut child = Command::new("redis-server")
-            .args(["--port", &address.port().to_string(), "--enable-debug-command", "yes", "--dir"])
+        let mut child = Command::new(program)
+            .args(["--port", &address.port().to_string(), "--dir"])
             .arg(folder)
             .args(arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
-            .expect("redis-server runs");
+            .expect("the server runs");
         let out = BufReader::new(child.stdout.take().expect("a pipe"));
         let mut served = Served { child, out, address };
         let mut line = String::new();
@@ -110,15 +116,25 @@ pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
             }
         }
         if !line.is_empty() {
-            return Some(served);
+            return served;
         }
     }
-    panic!("redis-server does not start");
+    panic!("{} does not start", program.display());
 }
 
 pub(crate) fn nothing_to_compare_with() {
     eprintln!("no redis-server 7.0 on the PATH: nothing is compared with it");
     assert!(std::env::var_os("LOCKSTORM_REQUIRE_REDIS").is_none_or(|value| value != "1"));
+}
+
+/// Sends a command on a connection that then ends, and returns its reply as it comes.
+pub(crate) fn call(stream: &mut TcpStream, words: &[&str]) -> String {
+    let mut bytes = format!("*{}\r\n", words.len());
+    words.iter().for_each(|word| bytes.push_str(&format!("${}\r\n{word}\r\n", word.len())));
+    stream.write_all(format!("{bytes}QUIT\r\n").as_bytes()).expect("open");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).expect("answered");
+    reply.strip_suffix("+OK\r\n").expect("the reply to QUIT").to_owned()
 }
 
 #[track_caller]

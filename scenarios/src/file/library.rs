@@ -41,6 +41,7 @@ pub const ALL: &[Stock] = stock![
     "fair/queue_lost_on_failover.toml",
     "faster_multi/client_clock.toml",
     "faster_multi/values_in_common.toml",
+    "generation/compare_commands.toml",
     "latch/lost_count_down_reply.toml",
     "latch/set_while_counted_down.toml",
     "latch/vanished.toml",

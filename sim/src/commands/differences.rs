@@ -1,5 +1,37 @@
 //! Known differences of commands from `redis-server` 7.0, with the reasons.
 
+use crate::generation::Generation;
+
+/// The differences from servers of another generation than Redis 7.0, oldest generation first.
+const OF_GENERATIONS: &[(Generation, &str)] = &[
+    (
+        Generation::Redis62,
+        "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
+         compilation, have the texts of 7.0. Snapshots and payloads of DUMP have the format of 7.0. CLIENT \
+         LIST and INFO have the fields of 7.0. Options of 7.0 can be set.",
+    ),
+    (
+        Generation::Redis82,
+        "Fields of hashes have no time to live. CLIENT LIST and INFO have the fields of 7.0, options that \
+         came later cannot be set. No vector sets and no modules.",
+    ),
+    (
+        Generation::Valkey81,
+        "CLIENT LIST and INFO have the fields of 7.0, options that came later cannot be set. No \
+         `-REDIRECT`, no COMMANDLOG.",
+    ),
+    (
+        Generation::Valkey91,
+        "As Valkey 8.1. Fields of hashes have no time to live. No slot migration by the cluster itself, \
+         no SENTINEL FAILOVER with COORDINATED.",
+    ),
+];
+
+/// Returns the known differences from servers of another generation than Redis 7.0.
+pub(super) fn of_generations() -> impl Iterator<Item = (Generation, &'static str)> {
+    OF_GENERATIONS.iter().copied()
+}
+
 /// The differences, sorted by command.
 const DIFFERENCES: &[(&str, &str)] = &[
     (

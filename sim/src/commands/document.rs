@@ -2,15 +2,17 @@
 
 use std::fmt::Write as _;
 
-use super::{ALL, Spec, absent, difference, sentinel};
+use super::{ALL, Spec, absent, difference, differences::of_generations, sentinel};
+use crate::generation::{FEATURES, Generation, Since};
 
 /// The text before the tables.
 const HEAD: &str = "\
 # Commands
 
 Printed from the tables by `cargo run -p lockstorm-sim --example commands > sim/COMMANDS.md`; `tests/tidy` fails when it is out
-of date. Each command is compared with `redis-server` 7.0 by its transcript below `tests/parity`. *Since* is the version of Redis
-that introduced it, *differs* lists the known differences with their reasons. The texts of every HELP differ.
+of date. Each command is compared with `redis-server` 7.0 by its transcript below `tests/parity`, and what differs between generations
+of servers by those below `tests/parity/generations`. *Since* is the release of Redis that introduced it, or of Valkey, *differs*
+lists the known differences with their reasons. The texts of every HELP differ.
 ";
 
 /// Writes the table of a group of commands.
@@ -22,6 +24,34 @@ fn table(out: &mut String, title: &str, specs: &[&Spec]) {
         let name = spec.name.replace('|', " ").to_uppercase();
         let differs = difference(spec.name).unwrap_or_default();
         let _ = writeln!(out, "| {name} | {} | {} | {differs} |", spec.since, spec.summary);
+    }
+}
+
+/// Writes the features and commands that not every generation of servers has.
+fn generations(out: &mut String) {
+    let names = Generation::ALL.map(Generation::name).join(" | ");
+    let rule = " :-: |".repeat(Generation::ALL.len());
+    let _ = writeln!(
+        out,
+        "\n## By generation\n\n`lockstorm serve --as` and `server` of a scenario's node choose one.\n"
+    );
+    let _ = writeln!(out, "| feature or command | {names} |\n| --- |{rule}");
+    let mut row = |what: &str, since: Since| {
+        let has = Generation::ALL.map(|generation| if since.includes(generation) { "yes" } else { "" });
+        if has.contains(&"") {
+            let _ = writeln!(out, "| {what} | {} |", has.join(" | "));
+        }
+    };
+    for (_, since, what) in FEATURES {
+        row(what, *since);
+    }
+    let specs = ALL.iter().copied().flatten();
+    for spec in specs.flat_map(|spec| [*spec].into_iter().chain(spec.subcommands.iter().copied())) {
+        row(&spec.name.replace('|', " ").to_uppercase(), Since::parse(spec.since));
+    }
+    out.push_str("\nKnown differences from servers of a generation, besides those of Redis 7.0:\n\n");
+    for (generation, text) in of_generations() {
+        let _ = writeln!(out, "* {generation}: {text}");
     }
 }
 
@@ -42,6 +72,7 @@ pub fn markdown() -> String {
     table(&mut out, "of a Sentinel", sentinel::ALL);
     let shared: Vec<String> = sentinel::shared().map(str::to_uppercase).collect();
     let _ = writeln!(out, "\nA Sentinel also knows {}.", shared.join(", "));
+    generations(&mut out);
     out.push_str("\n## Absent\n\n| command | why |\n| --- | --- |\n");
     for (name, why) in absent() {
         let _ = writeln!(out, "| {} | {why} |", name.to_uppercase());

@@ -43,8 +43,8 @@ pub struct Script {
     pub sha: String,
     /// Flags from the script's first line.
     pub flags: Flags,
-    /// Bytes of the script's text.
-    pub len: usize,
+    /// The script's text.
+    pub body: Bytes,
     function: RegistryKey,
     tail: Tail,
     /// The use that counts for eviction; `None` for a script that is not evicted.
@@ -200,7 +200,7 @@ impl Engine {
 
     /// Returns the length of each script's text, in bytes.
     pub fn lens(&self) -> Vec<usize> {
-        self.known.borrow().iter().map(|(_, script)| script.len).collect()
+        self.known.borrow().iter().map(|(_, script)| script.body.len()).collect()
     }
 
     /// Finds a script by its SHA-1, in hex digits of either case.
@@ -265,7 +265,14 @@ impl Engine {
             self.evict();
         }
         let used = Cell::new(is_evicted.then_some(0));
-        let script = Rc::new(Script { sha: sha.clone(), flags, len: body.len(), function, tail, used });
+        let script = Rc::new(Script {
+            sha: sha.clone(),
+            flags,
+            body: Bytes::copy_from_slice(body),
+            function,
+            tail,
+            used,
+        });
         self.note_use(&script);
         self.known.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
         Ok(script)

@@ -282,6 +282,9 @@ pub enum Replicas {
 pub enum Release {
     /// A script compares the token.
     Compare,
+    /// One command compares the token: DELIFEQ of Valkey 9. For a lock that is a string and whose
+    /// waiters need no message.
+    DelIfEq,
     /// It does not: it sends DEL.
     Delete,
     /// GET, then DEL if the token was its own. Of a latch: GET, then SET to one less.
@@ -356,6 +359,9 @@ pub enum Renewal {
     Never,
     /// On a quorum of nodes that still have the owner's token; otherwise the lock is lost.
     Quorum,
+    /// On a quorum of nodes that still have the owner's token, by one command instead of a script:
+    /// SET IFEQ of Valkey 8.1. For a lock that is a string.
+    SetIfEq,
     /// On each node that still has the owner's token, whatever the others answer.
     EachNode,
     /// On a quorum of nodes that answer, whatever they answer.

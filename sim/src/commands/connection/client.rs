@@ -22,6 +22,7 @@ pub(super) const SPEC: Spec = Spec {
         &super::client_no_evict::SPEC,
         &super::client_pause::SPEC,
         &super::client_reply::SPEC,
+        &super::client_setinfo::SPEC,
         &super::client_setname::SPEC,
         &super::client_tracking::SPEC,
         &super::client_trackinginfo::SPEC,

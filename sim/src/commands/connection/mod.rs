@@ -13,6 +13,7 @@ mod client_list;
 mod client_no_evict;
 mod client_pause;
 mod client_reply;
+mod client_setinfo;
 mod client_setname;
 mod client_tracking;
 mod client_trackinginfo;

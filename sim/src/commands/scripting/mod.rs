@@ -29,6 +29,7 @@ mod script_flush;
 mod script_help;
 mod script_kill;
 mod script_load;
+mod script_show;
 
 pub use declared::declared;
 pub(crate) use run::next_turn;

@@ -1,6 +1,6 @@
 //! SCRIPT: the container of the commands about scripts.
 
-use super::{script_debug, script_exists, script_flush, script_help, script_kill, script_load};
+use super::{script_debug, script_exists, script_flush, script_help, script_kill, script_load, script_show};
 use crate::commands::{Flags, Group, Keys, Spec, help};
 
 pub(super) const SPEC: Spec = Spec {
@@ -18,6 +18,7 @@ pub(super) const SPEC: Spec = Spec {
         &script_help::SPEC,
         &script_kill::SPEC,
         &script_load::SPEC,
+        &script_show::SPEC,
     ],
     run: help::container,
 };

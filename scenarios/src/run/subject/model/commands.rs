@@ -364,6 +364,11 @@ impl Commands {
                 command.arg(lock);
                 return command;
             }
+            (Release::DelIfEq, Key::Token) => {
+                let mut command = redis::cmd("DELIFEQ");
+                command.arg(lock).arg(token);
+                return command;
+            }
             (Release::Remember, Key::Token | Key::Queue) => {
                 let mut command = script(RELEASE_AND_REMEMBER, &[lock, &wire::unlock_latch(lock, token)]);
                 command.arg(token);
@@ -424,6 +429,11 @@ impl Commands {
             (Renewal::Recreate, _) => {
                 let mut command = redis::cmd("SET");
                 command.arg(lock).arg(token).arg("PX").arg(millis(lease));
+                return command;
+            }
+            (Renewal::SetIfEq, Key::Token) => {
+                let mut command = redis::cmd("SET");
+                command.arg(lock).arg(token).arg("IFEQ").arg(token).arg("PX").arg(millis(lease));
                 return command;
             }
             (mistake, Key::Mode) if mode == Mode::Shared => {

@@ -1,0 +1,87 @@
+//! `lockstorm serve --as`: each generation of servers as a client sees it, beside the real server
+//! where `trials/setup servers` has installed it.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use lockstorm_sim::generation::{Feature, Generation};
+
+use crate::served::{self, Served, folder};
+
+/// The simulated server of a generation, and the real one if there is one.
+fn servers(generation: Generation, folder: &Path) -> Vec<(String, Served)> {
+    let simulated = Served::start(folder, &["--as", generation.name()]);
+    let mut all = vec![(format!("{generation}, simulated"), simulated)];
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
+    let program = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
+    let program = program.join(generation.name());
+    if program.exists() {
+        all.push((format!("{generation}, real"), served::start(&program, folder, &["--save", ""])));
+    }
+    all
+}
+
+/// Sends a command, and returns the first line of its reply, and of a bulk string its text.
+fn ask(server: &Served, words: &[&str]) -> String {
+    let reply = served::call(&mut server.connect(), words);
+    match reply.strip_prefix('$') {
+        Some(bulk) => bulk.split_once("\r\n").map_or(String::new(), |(_, text)| text.trim_end().to_owned()),
+        None => reply.trim_end().to_owned(),
+    }
+}
+
+#[test]
+fn a_server_says_what_it_is() {
+    let folder = folder("what_it_is");
+    for generation in Generation::ALL {
+        for (name, server) in servers(generation, &folder) {
+            let info = served::call(&mut server.connect(), &["INFO", "server"]);
+            let version = format!("redis_version:{}\r\n", generation.redis_version());
+            assert!(info.contains(&version), "{name}: {info}");
+            let valkey = format!("valkey_version:{}\r\n", generation.version());
+            assert_eq!(info.contains(&valkey), generation.is_valkey(), "{name}: {info}");
+            let hello = served::call(&mut server.connect(), &["HELLO"]);
+            assert!(hello.contains(&format!("\r\n{}\r\n", generation.server())), "{name}: {hello}");
+            assert!(hello.contains(&format!("\r\n{}\r\n", generation.version())), "{name}: {hello}");
+        }
+    }
+}
+
+/// A lease that a script sets begins when the script began, in generations whose clock stands still
+/// meanwhile. In older ones it begins at the call.
+#[test]
+fn a_lease_taken_at_the_end_of_a_long_script_is_shorter_where_time_stands_still() {
+    const LEASE_MS: i64 = 100_000;
+    let script = format!(
+        "local a = redis.call('TIME')
+         for i = 1, 30000000 do end
+         local b = redis.call('TIME')
+         redis.call('SET', 'lock', 'owner', 'PX', {LEASE_MS})
+         return (a[1] == b[1] and a[2] == b[2]) and 'stands still' or 'moves'"
+    );
+    let folder = folder("frozen");
+    for generation in Generation::ALL {
+        let is_frozen = generation.has(Feature::FrozenScripts);
+        for (name, server) in servers(generation, &folder) {
+            #[expect(clippy::disallowed_methods, reason = "the server has the machine's clock")]
+            let begun = Instant::now();
+            assert_eq!(
+                ask(&server, &["EVAL", &script, "0"]),
+                if is_frozen { "stands still" } else { "moves" },
+                "{name}"
+            );
+            let took_ms = i64::try_from(begun.elapsed().as_millis()).expect("a short time");
+            let left_ms: i64 =
+                ask(&server, &["PTTL", "lock"]).trim_start_matches(':').parse().expect("a number");
+            let gone_ms = LEASE_MS - left_ms;
+            // Most of the time of the call is the script's.
+            assert_eq!(
+                gone_ms > took_ms / 2,
+                is_frozen,
+                "{name}: {gone_ms} ms of the lease are over after {took_ms} ms"
+            );
+        }
+    }
+}
