@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
-use lockstorm_sim::{commands::ALL, env::Env};
+use lockstorm_sim::{commands::ALL, env::Env, generation::Generation};
 
 use crate::{
     PATIENCE,
@@ -85,6 +85,7 @@ pub(crate) fn compare() -> Result<(), Failed> {
     let top = ALL.iter().copied().flatten().copied();
     let names: Vec<&str> = top
         .flat_map(|spec| std::iter::once(spec).chain(spec.subcommands.iter().copied()))
+        .filter(|spec| spec.is_in(Generation::default()))
         .map(|spec| spec.name)
         .collect();
     let mut differences = String::new();

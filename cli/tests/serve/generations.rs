@@ -17,6 +17,8 @@ fn servers(generation: Generation, folder: &Path) -> Vec<(String, Served)> {
     let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
     let program = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
     let program = program.join(generation.name());
+    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
+    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
     if program.exists() {
         all.push((format!("{generation}, real"), served::start(&program, folder, &["--save", ""])));
     }

@@ -66,8 +66,7 @@ impl SimulatedServer {
     }
 
     fn config(&self) -> Config {
-        let mut config =
-            self.written.server.map_or_else(Config::default, |server| Config::of(server.simulated()));
+        let mut config = Config::of(self.written.generation());
         let options = operator::options(&self.written);
         operator::set(&mut config, options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         config.users.clone_from(&self.users);

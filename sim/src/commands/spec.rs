@@ -219,6 +219,11 @@ impl Spec {
         Since::parse(self.since).includes(generation)
     }
 
+    /// Returns the subcommands that servers of this generation have.
+    pub fn subcommands_in(&self, generation: Generation) -> impl Iterator<Item = &'static Spec> {
+        self.subcommands.iter().copied().filter(move |sub| sub.is_in(generation))
+    }
+
     /// Returns the release that added the command to servers of this generation.
     pub fn since(&self, generation: Generation) -> &'static str {
         let mut parts = self.since.split(", ");

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use indexmap::IndexMap;
+use lockstorm_sim::generation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -68,6 +69,11 @@ pub struct ScriptEdit {
 }
 
 impl Node {
+    /// Returns the generation of servers that the simulator imitates.
+    pub fn generation(&self) -> generation::Generation {
+        self.server.map_or_else(Default::default, Generation::simulated)
+    }
+
     /// Returns true if the node does something that no Redis 7 does.
     pub fn is_no_redis(&self) -> bool {
         self.expire_by_monotonic

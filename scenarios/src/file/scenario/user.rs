@@ -1,15 +1,18 @@
 //! Users of the nodes (ACL), with their passwords and rights, and the clients that authenticate as
 //! them.
 
+use std::collections::BTreeSet;
+
 use indexmap::IndexMap;
 use lockstorm_sim::{
     commands::access::{Table, configured},
     config::Config,
+    generation::Generation,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Client, Scenario, error::Mistake, places::Places};
+use super::{Client, Node, Scenario, error::Mistake, places::Places};
 use crate::file::name::Name;
 
 /// A user of the nodes with its own rights: `[user.app]`. Clients that name no user are the user
@@ -90,13 +93,18 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
                 format!("user {name}: a password is one line, and not empty; leave it out for none");
             return wrong(places.of_value(&["user", name, "password"]), message);
         }
+        // Rules name commands, which not every server has.
+        let generations: BTreeSet<Generation> = scenario.node.values().map(Node::generation).collect();
         let plain = User { rules: Vec::new(), ..user.clone() };
         for (at, rule) in user.rules.iter().enumerate() {
             let mut one = plain.words(name);
             // A rule may be invalid because of the rules before it.
             one.extend(user.rules[..=at].iter().cloned());
             let config = Config { users: vec![one], ..Config::default() };
-            let Err(why) = configured(&config, Table::Data, |_| Err(String::new())) else { continue };
+            let refused = generations.iter().find_map(|&generation| {
+                configured(&config, Table::Data(generation), |_| Err(String::new())).err()
+            });
+            let Some(why) = refused else { continue };
             let why = why.rsplit_once("': ").map_or(&*why, |(_, why)| why);
             let message = format!("user {name}: {rule:?} is no rule of ACL SETUSER: {why}");
             return wrong(places.of_value(&["user", name, "rules", &at.to_string()]), message);

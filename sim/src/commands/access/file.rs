@@ -179,12 +179,15 @@ fn read_rules(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generation::Generation;
 
     const REFUSED: &str =
         "WARNING: ACL errors detected, no change to the previously active ACL rules was performed";
 
     fn wrong(file: &str) -> String {
-        read_file("/u", file.as_bytes(), Table::Data, false).map(|users| users.len()).unwrap_err()
+        read_file("/u", file.as_bytes(), Table::Data(Generation::default()), false)
+            .map(|users| users.len())
+            .unwrap_err()
     }
 
     #[test]
@@ -218,11 +221,16 @@ mod tests {
             ..Config::default()
         };
         let none = |_: &str| Err("no file is asked for".to_owned());
-        let users =
-            configured(&lines(&[&["a", "on", "(+get", "~x)"], &["default", "off"]]), Table::Data, none)
-                .unwrap();
-        let shown: Vec<String> =
-            users.iter().map(|user| String::from_utf8_lossy(&line(user, Table::Data)).into_owned()).collect();
+        let users = configured(
+            &lines(&[&["a", "on", "(+get", "~x)"], &["default", "off"]]),
+            Table::Data(Generation::default()),
+            none,
+        )
+        .unwrap();
+        let shown: Vec<String> = users
+            .iter()
+            .map(|user| String::from_utf8_lossy(&line(user, Table::Data(Generation::default()))).into_owned())
+            .collect();
         assert_eq!(
             shown,
             [
@@ -230,8 +238,9 @@ mod tests {
                 "user default off sanitize-payload resetchannels -@all"
             ]
         );
-        let wrong =
-            |config: &Config| configured(config, Table::Data, none).map(|users| users.len()).unwrap_err();
+        let wrong = |config: &Config| {
+            configured(config, Table::Data(Generation::default()), none).map(|users| users.len()).unwrap_err()
+        };
         assert_eq!(wrong(&lines(&[&["a", "foo"]])), "Error in user declaration 'foo': Syntax error");
         assert!(wrong(&lines(&[&["a"], &["a"]])).starts_with("Duplicate user found."));
         assert!(wrong(&lines(&[&["a", "(+get"]])).starts_with("Unmatched parenthesis"));
@@ -240,7 +249,8 @@ mod tests {
         assert!(wrong(&both).starts_with("Configuring Redis with users defined in redis.conf and"));
         // The default user always exists.
         let file = Config { aclfile: "/u".into(), ..Config::default() };
-        let users = configured(&file, Table::Data, |_| Ok(Bytes::from("user a on\n"))).unwrap();
+        let users = configured(&file, Table::Data(Generation::default()), |_| Ok(Bytes::from("user a on\n")))
+            .unwrap();
         assert_eq!(users.iter().map(|user| &user.name[..]).collect::<Vec<_>>(), [&b"a"[..], b"default"]);
     }
 
@@ -248,7 +258,7 @@ mod tests {
     fn a_line_makes_the_user_that_it_describes() {
         let file = "user a on sanitize-payload #148de9c5a7a44d19e56cd9ae1a554bf67847afb0c58f6e12fa29ac7ddfca9940 ~x %R~y \
                     resetchannels &c -@all +@hash -hget (%W~z resetchannels -@all +set)";
-        let users = read_file("/u", file.as_bytes(), Table::Data, false).unwrap();
-        assert_eq!(String::from_utf8_lossy(&line(&users[0], Table::Data)), file);
+        let users = read_file("/u", file.as_bytes(), Table::Data(Generation::default()), false).unwrap();
+        assert_eq!(String::from_utf8_lossy(&line(&users[0], Table::Data(Generation::default()))), file);
     }
 }

@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::{ALL, Categories, Spec, sentinel};
-use crate::{acl::CommandId, keyspace::Dict, node::Node};
+use crate::{acl::CommandId, generation::Generation, keyspace::Dict, node::Node};
 
 pub use check::{Denied, check, refuse};
 pub(super) use check::{Refusal, may_follow, note};
@@ -22,8 +22,8 @@ pub(super) use rules::{apply, has_spaces, merge_selectors};
 /// The commands that rules can name: a Sentinel and a node with data have different ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Table {
-    /// The commands of a node with data.
-    Data,
+    /// The commands of a node with data, of this generation of servers.
+    Data(Generation),
     /// The commands of a Sentinel.
     Sentinel,
 }
@@ -38,15 +38,21 @@ struct Known {
 impl Table {
     /// Returns the table of this node.
     pub fn of(node: &Node) -> Table {
-        if node.sentinel.is_some() { Table::Sentinel } else { Table::Data }
+        if node.sentinel.is_some() { Table::Sentinel } else { Table::Data(node.config.generation) }
     }
 
     /// Returns every command and subcommand, each container before its subcommands.
     fn known(self) -> &'static [Known] {
-        static DATA: LazyLock<Vec<Known>> = LazyLock::new(|| known(ALL.iter().copied().flatten().copied()));
+        static DATA: [LazyLock<Vec<Known>>; Generation::ALL.len()] = [
+            LazyLock::new(|| of_data(Generation::Redis62)),
+            LazyLock::new(|| of_data(Generation::Redis70)),
+            LazyLock::new(|| of_data(Generation::Redis82)),
+            LazyLock::new(|| of_data(Generation::Valkey81)),
+            LazyLock::new(|| of_data(Generation::Valkey91)),
+        ];
         static SENTINEL: LazyLock<Vec<Known>> = LazyLock::new(|| known(sentinel::known()));
         match self {
-            Table::Data => &DATA,
+            Table::Data(generation) => &DATA[generation as usize],
             Table::Sentinel => &SENTINEL,
         }
     }
@@ -55,6 +61,12 @@ impl Table {
     pub(super) fn of_category(self, category: Categories) -> impl Iterator<Item = &'static Spec> {
         self.known().iter().filter(move |known| known.categories.intersects(category)).map(|known| known.spec)
     }
+}
+
+fn of_data(generation: Generation) -> Vec<Known> {
+    let mut all = known(ALL.iter().copied().flatten().copied());
+    all.retain(|known| known.spec.is_in(generation));
+    all
 }
 
 fn known(tops: impl Iterator<Item = &'static Spec>) -> Vec<Known> {

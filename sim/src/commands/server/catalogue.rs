@@ -7,6 +7,7 @@ use crate::{
         ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find_for, has_keys,
         key_specs, key_uses, sentinel, tips::tips,
     },
+    generation::Generation,
     node::Node,
     resp::Reply,
 };
@@ -34,7 +35,7 @@ pub(super) fn by_full_name(node: &Node, name: &[u8]) -> Option<&'static Spec> {
 }
 
 /// Describes a command like COMMAND INFO.
-pub(super) fn describe(spec: &'static Spec) -> Reply {
+pub(super) fn describe(generation: Generation, spec: &'static Spec) -> Reply {
     let (first, last, step) = match spec.keys {
         Keys::Range { first, last, step } => (first as i64, i64::from(last), step as i64),
         Keys::FirstAndCounted { .. } => (1, 1, 1),
@@ -43,7 +44,8 @@ pub(super) fn describe(spec: &'static Spec) -> Reply {
     };
     let words =
         |words: Vec<String>| Reply::Set(words.into_iter().map(|word| Reply::Status(word.into())).collect());
-    let subcommands: Vec<Reply> = spec.subcommands.iter().copied().map(describe).collect();
+    let subcommands: Vec<Reply> =
+        spec.subcommands_in(generation).map(|sub| describe(generation, sub)).collect();
     Reply::Array(vec![
         Reply::bulk(spec.name),
         Reply::Integer(spec.arity.into()),
@@ -71,10 +73,10 @@ fn first_range(specs: &[KeySpec]) -> (i64, i64, i64) {
 }
 
 /// Returns the name and the documentation of a command, like COMMAND DOCS.
-pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
+pub(super) fn document(generation: Generation, spec: &'static Spec) -> (Reply, Reply) {
     let mut about = vec![
         (Reply::bulk("summary"), Reply::bulk(spec.summary)),
-        (Reply::bulk("since"), Reply::bulk(spec.since)),
+        (Reply::bulk("since"), Reply::bulk(spec.since(generation))),
         (Reply::bulk("group"), Reply::bulk(spec.group.name())),
     ];
     about.extend(docs::complexity(spec).map(|complexity| (Reply::bulk("complexity"), complexity)));
@@ -90,7 +92,7 @@ pub(super) fn document(spec: &'static Spec) -> (Reply, Reply) {
     about.extend(docs::history(spec).map(|history| (Reply::bulk("history"), history)));
     about.extend(docs::arguments(spec).map(|arguments| (Reply::bulk("arguments"), arguments)));
     if !spec.subcommands.is_empty() {
-        let subcommands = spec.subcommands.iter().copied().map(document).collect();
+        let subcommands = spec.subcommands_in(generation).map(|sub| document(generation, sub)).collect();
         about.push((Reply::bulk("subcommands"), Reply::Map(subcommands)));
     }
     (Reply::bulk(spec.name), Reply::Map(about))

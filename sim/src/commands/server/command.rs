@@ -29,5 +29,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(all(ctx.node).map(describe).collect()))
+    let generation = ctx.node.config.generation;
+    Ok(Reply::Array(all(ctx.node).map(|spec| describe(generation, spec)).collect()))
 }

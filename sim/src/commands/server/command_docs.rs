@@ -21,10 +21,15 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let generation = ctx.node.config.generation;
     let documented = if args.len() == 2 {
-        all(ctx.node).map(document).collect()
+        all(ctx.node).map(|spec| document(generation, spec)).collect()
     } else {
-        args[2..].iter().filter_map(|name| by_full_name(ctx.node, name)).map(document).collect()
+        args[2..]
+            .iter()
+            .filter_map(|name| by_full_name(ctx.node, name))
+            .map(|spec| document(generation, spec))
+            .collect()
     };
     Ok(Reply::Map(documented))
 }

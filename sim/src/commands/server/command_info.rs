@@ -21,9 +21,12 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let generation = ctx.node.config.generation;
     if args.len() == 2 {
-        return Ok(Reply::Array(all(ctx.node).map(describe).collect()));
+        return Ok(Reply::Array(all(ctx.node).map(|spec| describe(generation, spec)).collect()));
     }
-    let described = args[2..].iter().map(|name| by_full_name(ctx.node, name).map_or(Reply::Null, describe));
+    let described = args[2..]
+        .iter()
+        .map(|name| by_full_name(ctx.node, name).map_or(Reply::Null, |spec| describe(generation, spec)));
     Ok(Reply::Array(described.collect()))
 }

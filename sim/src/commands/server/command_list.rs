@@ -38,6 +38,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         _ => return Err(Error::SYNTAX),
     };
-    let names = all(ctx.node).flat_map(|spec| [spec].into_iter().chain(spec.subcommands.iter().copied()));
+    let generation = ctx.node.config.generation;
+    let names = all(ctx.node).flat_map(|spec| [spec].into_iter().chain(spec.subcommands_in(generation)));
     Ok(Reply::Array(names.filter(|spec| wanted(spec)).map(|spec| Reply::bulk(spec.name)).collect()))
 }
