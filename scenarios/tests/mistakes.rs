@@ -122,9 +122,27 @@ fn names_that_stand_for_nothing_are_pointed_at() {
         "a and b1 follow each other",
     );
     group(
-        "[node.a]\ncount = 2\nreplica_of = \"redis\"\n[node.b]\nreplica_of = «\"c2\"»\n\
-         [node.c]\ncount = 2\nreplica_of = \"d\"\n[node.d]\ncount = 2\nreplica_of = \"b\"",
-        "b, c2 and d2 follow each other",
+        "[node.a]\ncount = 2\nreplica_of = \"redis\"\n[node.b]\nreplica_of = «\"e2\"»\n\
+         [node.e]\ncount = 2\nreplica_of = \"d\"\n[node.d]\ncount = 2\nreplica_of = \"b\"",
+        "b, e2 and d2 follow each other",
+    );
+    // Commands that a server or a kind of lock does not have.
+    let traits = |more: &str, traits: &str, says: &str| {
+        let lock = format!("{more}\n[lock]\nsubject = \"token-lock\"\ntraits = {{ {traits} }}\n[client.c1]");
+        with("[client.c1]", &lock, says);
+    };
+    traits("", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
+    traits("", "«renewal» = \"set-if-eq\"", "SET IFEQ is no command of node redis");
+    traits("server = \"valkey-8.1\"", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
+    traits(
+        "server = \"valkey-9.1\"",
+        "key = \"count\", «release» = \"del-if-eq\"",
+        "the key of this lock is none",
+    );
+    traits(
+        "server = \"valkey-9.1\"",
+        "pace = \"message\", «release» = \"del-if-eq\"",
+        "publishes no message",
     );
     with("[client.c1]", "[client.c1]\nnodes = [«\"m1\"»]", "there is no node `m1`");
     with("[client.c1]", "[sentinel.s]\nwatches = [«\"rediss\"»]\n[client.c1]", "did you mean `redis`?");

@@ -25,6 +25,9 @@ pub enum Generation {
 /// The error for a global variable that does not exist. Redis 6.2 raises it in a script of its own.
 const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable";
 
+/// The first version of snapshots that is Valkey's own.
+const VALKEY_RDB: u16 = 80;
+
 /// The version of Redis from which Valkey was forked.
 const FORK: (u8, u8) = (7, 2);
 
@@ -90,15 +93,32 @@ impl Generation {
     }
 
     /// Returns the version of the snapshots and of the payloads of DUMP that servers of this
-    /// generation write, and the last one that they read.
+    /// generation write.
     ///
-    /// A node that imitates Redis 6.2 has the version of Redis 7.0: the encodings of version 9 are
-    /// not written here.
+    /// A node that imitates Redis 6.2 writes the number of its version with the encodings of the
+    /// next one.
     pub fn rdb_version(self) -> u16 {
         match self {
-            Generation::Redis62 | Generation::Redis70 => 10,
-            Generation::Valkey81 | Generation::Valkey91 => 11,
+            Generation::Redis62 => 9,
+            Generation::Redis70 => 10,
+            Generation::Valkey81 => 11,
             Generation::Redis82 => 12,
+            Generation::Valkey91 => VALKEY_RDB,
+        }
+    }
+
+    /// Returns the version of the snapshots that servers of this generation send to replicas, which
+    /// may be of an older generation.
+    pub fn rdb_version_for_replicas(self) -> u16 {
+        if self.is_valkey() { Generation::Valkey81.rdb_version() } else { self.rdb_version() }
+    }
+
+    /// Returns true if servers of this generation read snapshots and payloads of this version.
+    /// Versions from 12 to 79 are those of Redis alone.
+    pub fn reads_rdb_version(self, version: u16) -> bool {
+        match self {
+            Generation::Valkey91 => (1..=11).contains(&version) || version == VALKEY_RDB,
+            _ => (1..=self.rdb_version()).contains(&version),
         }
     }
 
@@ -239,13 +259,13 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Feature::FrozenScripts,
         Since::redis(7, 2),
         "time stands still in a script: a key whose lease is shorter than the rest of the script is gone \
-         when the reply arrives",
+         when the reply arrives (TIME moves once the script is busy, leases do not)",
     ),
     (
         Feature::WaitInScripts,
         Since::redis(7, 2),
-        "WAIT is allowed in scripts and MULTI; it does not block, and counts the replicas that have the \
-         connection's previous write",
+        "WAIT is allowed in scripts; it does not block, and counts the replicas that have the connection's \
+         previous write",
     ),
     (
         Feature::ScriptEviction,

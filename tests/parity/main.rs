@@ -89,7 +89,9 @@ fn main() {
             }));
         }
     }
-    for generation in Generation::ALL.into_iter().filter(|_| !record) {
+    let reference = (availability() == Availability::Present).then_some(Generation::default());
+    let others = Generation::ALL.into_iter().filter(|one| *one != Generation::default());
+    for generation in others.chain(reference).filter(|_| !record) {
         trials.push(beside(format!("eviction::{generation}"), move || eviction::compare(generation)));
     }
     match availability() {

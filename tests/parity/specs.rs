@@ -187,7 +187,7 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
         }
     }
-    for subcommand in spec.subcommands {
+    for subcommand in spec.subcommands_in(Generation::default()) {
         let theirs = items(&info[9]).iter().find(|info| text(&items(info)[0]) == subcommand.name);
         one(subcommand, theirs, differences);
     }

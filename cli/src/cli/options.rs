@@ -13,7 +13,7 @@ use clap::{
 use lockstorm_sim::world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
-use super::out::errln;
+use super::{interrupts, out::errln};
 use lockstorm::{
     file::{
         library,
@@ -80,6 +80,8 @@ impl RealServers {
     /// Asks every server, and returns one set for each: with that server as the default, and the
     /// others for the nodes that ask for them.
     pub(super) fn find(&self) -> Result<Vec<Servers>> {
+        // A signal that comes while a server is asked must end the server, too.
+        interrupts::end_real_runs();
         if self.servers.is_empty() {
             let found = Server::on_path();
             let hint = "--server PATH names one, and `trials/setup servers` installs those of today";
@@ -90,7 +92,8 @@ impl RealServers {
         for path in &self.servers {
             let found = Server::all_at(path).map_err(|why| miette!("--server {why}"))?;
             for server in found {
-                if !all.iter().any(|other| other.program == server.program) {
+                let place = |server: &Server| std::fs::canonicalize(&server.program).ok();
+                if !all.iter().any(|other| place(other) == place(&server)) {
                     all.push(server);
                 }
             }

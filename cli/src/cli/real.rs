@@ -10,8 +10,8 @@ use lockstorm_sim::world::TraceRetention;
 use miette::{Result, bail};
 
 use super::{
-    Exit, interrupts,
-    out::errln,
+    Exit,
+    out::{errln, outln},
     progress::Progress,
     results::{Output, Print},
 };
@@ -22,7 +22,7 @@ use lockstorm::{
     run::real,
     run::{
         peer::Peer,
-        runner::{Runner, judge},
+        runner::{Case, Runner, judge},
         tally::tally,
         worklist::work_through,
     },
@@ -48,49 +48,61 @@ pub(super) fn run(
     if servers.len() > 1 && output.writes_files() {
         bail!("--report and --history are about one run: expected one --server, got {}", servers.len());
     }
-    interrupts::end_real_runs();
-    let mut exit = Exit::Expected;
-    for servers in servers {
-        let on = (servers, (peer, jobs));
-        exit = exit.max(run_on(on, sources, seeds.clone(), skip, verbose, output)?);
-    }
-    Ok(exit)
-}
-
-/// Runs scenarios on one set of real servers.
-fn run_on(
-    (servers, (peer, jobs)): (&Servers, (Option<&Peer>, usize)),
-    sources: &[Source],
-    seeds: Option<Range<u64>>,
-    skip: bool,
-    verbose: bool,
-    output: &Output,
-) -> Result<Exit> {
-    // Real time is expensive: run one seed of each variant by default.
-    let trial = Runner::new(sources).seeds(seeds.unwrap_or(0..1)).servers(servers);
-    let trial = match peer {
-        None => trial,
-        Some(peer) => trial.peer(peer),
-    };
-    let (mut cases, mut refused, mut takes) = (Vec::new(), Vec::new(), Duration::ZERO);
-    for case in trial.cases() {
-        let plan = trial.plan(case);
-        let problems = real::impossible(&plan);
-        if problems.is_empty() {
-            takes += plan.phases.ends.since(lockstorm_sim::time::True::ZERO);
-            cases.push(case);
-        } else {
-            refused.push(format!("{}: {}", trial.token(case), problems.join(", ")));
+    let trials: Vec<Runner<'_>> = servers
+        .iter()
+        .map(|servers| {
+            // Real time is expensive: run one seed of each variant by default.
+            let trial = Runner::new(sources).seeds(seeds.clone().unwrap_or(0..1)).servers(servers);
+            match peer {
+                None => trial,
+                Some(peer) => trial.peer(peer),
+            }
+        })
+        .collect();
+    // Refuse before anything runs, whatever the server.
+    let mut possible = Vec::new();
+    let mut refused = Vec::new();
+    for (trial, servers) in trials.iter().zip(servers) {
+        let (mut cases, mut takes) = (Vec::new(), Duration::ZERO);
+        for case in trial.cases() {
+            let plan = trial.plan(case);
+            let problems = real::impossible(&plan);
+            if problems.is_empty() {
+                takes += plan.phases.ends.since(lockstorm_sim::time::True::ZERO);
+                cases.push(case);
+            } else {
+                let (token, on) = (trial.token(case), servers.default());
+                refused.push(format!("{token} on {on}: {}", problems.join(", ")));
+            }
         }
+        possible.push((cases, takes));
     }
     if !refused.is_empty() && !skip {
         let list = refused.join("\n  ");
         bail!("these runs are not supported:\n  {list}\n--skip-unsupported leaves them out");
     }
     refused.iter().for_each(|line| errln!("skipped {line}"));
-    errln!("{} runs in real time on {}, {} s", cases.len(), servers.default(), takes.as_secs());
+    let mut exit = Exit::Expected;
+    for ((trial, servers), (cases, takes)) in trials.iter().zip(servers).zip(possible) {
+        errln!("{} runs in real time on {}, {} s", cases.len(), servers.default(), takes.as_secs());
+        if trials.len() > 1 && !output.is_json() {
+            outln!("on {}:", servers.default());
+        }
+        exit = exit.max(run_on(trial, &cases, (peer, jobs), verbose, output)?);
+    }
+    Ok(exit)
+}
+
+/// Runs the cases on one set of real servers.
+fn run_on(
+    trial: &Runner<'_>,
+    cases: &[Case],
+    (peer, jobs): (Option<&Peer>, usize),
+    verbose: bool,
+    output: &Output,
+) -> Result<Exit> {
     let progress = Progress::new(cases.len());
-    let ran = work_through(&cases, jobs, |&case| {
+    let ran = work_through(cases, jobs, |&case| {
         let outcome = trial.outcome(case, TraceRetention::Nothing);
         let mut judged = judge(trial.variant(case), case, &outcome);
         if output.shows_chains() {
@@ -124,6 +136,6 @@ fn run_on(
             ran.iter().find(|(judged, _)| judged.case == case).expect("every case has been run");
         Rc::clone(outcome)
     };
-    let tallies = tally(&trial, &judged);
-    output.report(&trial, &judged, &tallies, &speed, Print { verbose, chosen: false }, outcome)
+    let tallies = tally(trial, &judged);
+    output.report(trial, &judged, &tallies, &speed, Print { verbose, chosen: false }, outcome)
 }

@@ -138,6 +138,11 @@ impl Output {
         self.write(&causes, outcome, &[])
     }
 
+    /// Returns true with `--json`.
+    pub(super) fn is_json(&self) -> bool {
+        self.json
+    }
+
     /// Returns true with `--report` or `--history`.
     pub(super) fn writes_files(&self) -> bool {
         self.report.is_some() || self.history.is_some()

@@ -14,7 +14,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 use serde::Deserialize;
 
 use super::{
-    Exit, interrupts,
+    Exit,
     options::{Jobs, RealServers, sources},
     out::{errln, outln},
     trial::AT_ONCE,
@@ -184,7 +184,6 @@ fn column(source: &Source) -> Option<BoardClaim> {
 /// Tries one library for every claim on every server. The results on the first server have those of
 /// the others where they differ.
 fn try_all(sources: &[Source], peer: &Peer, servers: &[Servers], jobs: usize) -> Result<Tried> {
-    interrupts::end_real_runs();
     let (first, others) = servers.split_first().expect("there is a server");
     let mut cells = try_on(sources, peer, first, jobs)?;
     for servers in others {
@@ -309,8 +308,12 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
         let found = claims.iter().zip(&tried.cells).filter(|(_, cell)| is(cell));
         found.map(|(claim, _)| claim.id.clone()).collect::<Vec<_>>()
     };
-    let violated = ids(&|cell| cell.came_out == CameOut::Violated);
-    let undecided = ids(&|cell| cell.came_out == CameOut::Undecided);
+    let on_any = |cell: &Cell, came_out| {
+        let mut others = cell.elsewhere.iter();
+        cell.came_out == came_out || others.any(|(_, other)| other.came_out == came_out)
+    };
+    let violated = ids(&|cell| on_any(cell, CameOut::Violated));
+    let undecided = ids(&|cell| on_any(cell, CameOut::Undecided));
     let applies = ids(&|cell| cell.came_out != CameOut::DoesNotApply).len();
     let words = |ids: &[String]| if ids.is_empty() { "none".to_owned() } else { ids.join(" ") };
     errln!(
@@ -319,7 +322,12 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
         words(&violated),
         words(&undecided)
     );
-    let missed: Vec<_> = control.iter().filter(|id| !violated.contains(id)).cloned().collect();
+    // A control must be found on every server.
+    let everywhere = ids(&|cell| {
+        let mut others = cell.elsewhere.iter();
+        cell.came_out == CameOut::Violated && others.all(|(_, other)| other.came_out == CameOut::Violated)
+    });
+    let missed: Vec<_> = control.iter().filter(|id| !everywhere.contains(id)).cloned().collect();
     if missed.is_empty() {
         return Exit::Expected;
     }

@@ -55,6 +55,20 @@ impl Server {
         self.options.contains(&name.to_ascii_lowercase())
     }
 
+    /// Returns the newest generation that the simulator imitates and that is not newer than the
+    /// server, or else the oldest of its kind.
+    pub fn nearest(&self) -> generation::Generation {
+        let release = |version: &str| {
+            let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+            (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
+        };
+        let is_kind = |one: &generation::Generation| one.is_valkey() == (self.kind == Kind::Valkey);
+        let mut of_kind = generation::Generation::ALL.into_iter().filter(is_kind);
+        let oldest = of_kind.next().unwrap_or_default();
+        let mut older = of_kind.filter(|one| release(one.version()) <= release(&self.version));
+        older.next_back().unwrap_or(oldest)
+    }
+
     /// Returns true if the server is of this generation. The patch level does not count.
     pub fn is_of(&self, generation: Generation) -> bool {
         let (kind, version) = generation.parts();
@@ -140,10 +154,10 @@ impl Servers {
     /// The end of a sentence about the node, if no server is of the generation that it asks for.
     pub fn of(&self, wanted: Option<Generation>) -> Result<&Server, String> {
         let Some(wanted) = wanted else { return Ok(&self.default) };
-        let all = || std::iter::once(&self.default).chain(&self.others);
+        let others = || self.others.iter().filter(|other| **other != self.default);
+        let all = || std::iter::once(&self.default).chain(others());
         all().find(|server| server.is_of(wanted)).ok_or_else(|| {
-            let mut given: Vec<String> = all().map(ToString::to_string).collect();
-            given.dedup();
+            let given: Vec<String> = all().map(ToString::to_string).collect();
             format!("needs {wanted}, and the servers given are {}", given.join(", "))
         })
     }
@@ -161,6 +175,22 @@ mod tests {
     fn server(kind: Kind, version: &str) -> Server {
         let (program, version) = (PathBuf::from("/server"), version.to_owned());
         Server { program, kind, version, commands: BTreeSet::new(), options: BTreeSet::new() }
+    }
+
+    /// A server between two generations is read as the older one.
+    #[test]
+    fn a_server_has_a_nearest_generation() {
+        for (kind, version, nearest) in [
+            (Kind::Redis, "6.2.14", "redis-6.2"),
+            (Kind::Redis, "7.0.0", "redis-7.0"),
+            (Kind::Redis, "7.4.2", "redis-7.0"),
+            (Kind::Redis, "8.4.0", "redis-8.2"),
+            (Kind::Valkey, "7.2.5", "valkey-8.1"),
+            (Kind::Valkey, "9.0.1", "valkey-8.1"),
+            (Kind::Valkey, "10.0.0", "valkey-9.1"),
+        ] {
+            assert_eq!(server(kind, version).nearest().name(), nearest, "{kind} {version}");
+        }
     }
 
     /// A generation is a project and the first two numbers of its version.

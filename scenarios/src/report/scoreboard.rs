@@ -125,13 +125,25 @@ impl Cell {
         self.evidence.iter().cloned().chain(failed).chain(others).collect::<Vec<_>>().join(" ")
     }
 
+    /// Returns the class of the cell in the page, which is that of its worst result.
     fn class(&self) -> &'static str {
+        let all = || std::iter::once(self).chain(self.elsewhere.iter().map(|(_, cell)| cell));
+        let is = |came_out: CameOut| all().any(|cell| cell.came_out == came_out);
         match self.came_out {
-            CameOut::Undecided => "undecided",
+            _ if all().any(|cell| !cell.expected && cell.came_out == CameOut::Violated) => "otherwise",
+            _ if is(CameOut::Undecided) => "undecided",
             CameOut::DoesNotApply => "",
             _ if self.expected => "as-expected",
             _ => "otherwise",
         }
+    }
+
+    /// Returns the commands that run the results again which are among the findings.
+    fn all_again(&self) -> Vec<&str> {
+        let all = std::iter::once(self).chain(self.elsewhere.iter().map(|(_, cell)| cell));
+        let found = |cell: &&Cell| !cell.expected && !cell.again.is_empty();
+        let again: Vec<&str> = all.filter(found).map(|cell| &*cell.again).collect();
+        if again.is_empty() && !self.again.is_empty() { vec![&self.again] } else { again }
     }
 }
 
@@ -212,8 +224,9 @@ impl Scoreboard {
         let _ = writeln!(text, "### {}\n", tried.library);
         for (claim, cell) in found {
             let _ = writeln!(text, "* {} {}: {}", claim.id, cell.words(), cell.because());
-            if !cell.again.is_empty() {
-                let _ = writeln!(text, "\n  ```\n  {}\n  ```", cell.again);
+            let again = cell.all_again();
+            if !again.is_empty() {
+                let _ = writeln!(text, "\n  ```\n  {}\n  ```", again.join("\n  "));
             }
         }
         text.push('\n');
@@ -251,7 +264,7 @@ impl Scoreboard {
             let _ = write!(page, "<h3>{}</h3><ul>", escape(&tried.library));
             for (claim, cell) in found {
                 let (id, word) = (escape(&claim.id), escape(&cell.words()));
-                let (because, again) = (escape(&cell.because()), escape(&cell.again));
+                let (because, again) = (escape(&cell.because()), escape(&cell.all_again().join("\n")));
                 let _ = write!(page, "<li>{id} {word}: {because}<br><code>{again}</code></li>");
             }
             page.push_str("</ul>");

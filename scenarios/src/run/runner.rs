@@ -371,7 +371,10 @@ impl Runner<'_> {
         let variant = &self.variant(case).name;
         let of = if variant.is_empty() { String::new() } else { format!("#{variant}") };
         let (file, seed) = (&self.sources[case.source].file, case.seed);
-        format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}", peer.command)
+        let on = self.servers.map_or_else(String::new, |servers| {
+            format!(" --server '{}'", servers.default().program.display())
+        });
+        format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}{on}", peer.command)
     }
 
     /// Runs one case. The header of its history includes the drawn values, for readers of its file.

@@ -14,6 +14,7 @@ use lockstorm_sim::{
     config::{Config, Fsync},
     env::Env,
     event::{ConnId, Event},
+    generation::Generation,
     keyspace::{ExpiryRule, Value},
     server::Server,
     time::{True, Wall},
@@ -74,6 +75,7 @@ const OF_CONNECTIONS: &[&str] = &[
 
 /// A server that executes the commands of a node.
 pub(crate) struct Observer {
+    generation: Generation,
     server: Server,
     env: Env,
     connections: u64,
@@ -84,18 +86,18 @@ pub(crate) struct Observer {
 impl Observer {
     /// Creates the observer of a node that keeps acknowledged writes over a restart (`keeps`), or
     /// forgets everything.
-    pub(crate) fn new(keeps: bool) -> Observer {
+    pub(crate) fn new(generation: Generation, keeps: bool) -> Observer {
         let mut env = Env::new(0);
-        let server = Server::new(config(keeps), &mut env);
-        Observer { server, env, connections: 0, whose: BTreeMap::new() }
+        let server = Server::new(config(generation, keeps), &mut env);
+        Observer { generation, server, env, connections: 0, whose: BTreeMap::new() }
     }
 
     /// Follows a restart of the node: it loses scripts, and keys unless its disk keeps them.
     pub(crate) fn restarts(&mut self, keeps: bool) {
-        let fresh = Server::new(config(keeps), &mut self.env);
+        let fresh = Server::new(config(self.generation, keeps), &mut self.env);
         let before = std::mem::replace(&mut self.server, fresh);
         if keeps {
-            self.server = Server::restart(config(keeps), before.crash(), &mut self.env);
+            self.server = Server::restart(config(self.generation, keeps), before.crash(), &mut self.env);
         }
     }
 
@@ -217,6 +219,6 @@ impl Observer {
     }
 }
 
-fn config(keeps: bool) -> Config {
-    Config { save: Vec::new(), appendonly: keeps, appendfsync: Fsync::Always, ..Config::default() }
+fn config(generation: Generation, keeps: bool) -> Config {
+    Config { save: Vec::new(), appendonly: keeps, appendfsync: Fsync::Always, ..Config::of(generation) }
 }

@@ -211,7 +211,7 @@ impl<'a> Watched<'a> {
             return Err(format!("its disk keeps all or nothing, and it has recorded {event:?}"));
         }
         // `None` while the state of the node is unknown.
-        let mut observer = Some(Observer::new(keeps));
+        let mut observer = Some(Observer::new(self.written(node).generation(), keeps));
         let (mut at, mut from, mut role) = (0, True::ZERO, Role::Master);
         loop {
             let turn = story[at..].iter().enumerate().find_map(|(number, happens)| match happens {

@@ -9,7 +9,8 @@ use crate::{
     effect::{Changer, Class, Effects, PropagateTo, Publication, Signal, Touch},
     env::Env,
     event::ConnId,
-    keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Typed, Usage, Value},
+    generation::Feature,
+    keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Str, Typed, Usage, Value},
     node::{
         Node,
         clients::{Blocked, BlockedOn, Session},
@@ -133,9 +134,13 @@ impl<'a> Ctx<'a> {
     }
 
     /// Returns the wall clock in milliseconds, for computing absolute times. It may advance within
-    /// a batch; see [`Env::clock`](crate::env::Env::clock).
+    /// a batch; see [`Env::clock`](crate::env::Env::clock). In a script it is the time at which the
+    /// script began, in generations whose time stands still there.
     pub fn wall_ms(&self) -> i64 {
-        self.env.wall.as_millis()
+        match self.origin == Origin::Script && self.node.config.generation.has(Feature::FrozenScripts) {
+            true => self.now_ms,
+            false => self.env.wall.as_millis(),
+        }
     }
 
     /// Writes one of the node's own files to its path. Without a machine around the node, `keep`
@@ -310,6 +315,20 @@ impl<'a> Ctx<'a> {
             db.touched_mut(place, self.now_ms, None)
         };
         T::of_mut(value).ok_or(Error::WRONG_TYPE)
+    }
+
+    /// Returns true if the key holds a string of these bytes. Counts neither a hit nor a miss.
+    ///
+    /// # Errors
+    /// WRONGTYPE.
+    pub fn equals(&mut self, key: &[u8], wanted: &[u8]) -> Result<bool, Error> {
+        match self.lookup(key, Lookup::PASSIVE) {
+            None => Ok(false),
+            Some(entry) => {
+                let string = Str::of(&entry.value).ok_or(Error::WRONG_TYPE)?;
+                Ok(string.bytes().apart() == *wanted)
+            }
+        }
     }
 
     /// Sets a key to a value with an expiry, whatever the key held.

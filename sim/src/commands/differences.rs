@@ -7,23 +7,26 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     (
         Generation::Redis62,
         "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
-         compilation, have the texts of 7.0. Snapshots and payloads of DUMP have the format of 7.0. CLIENT \
-         LIST and INFO have the fields of 7.0. Options of 7.0 can be set.",
+         compilation, have the texts of 7.0. Snapshots have the number 9 of their version with the encodings \
+         of 10. CLIENT LIST, INFO and MEMORY USAGE are those of 7.0. Options of 7.0 can be set. No STRALGO.",
     ),
     (
         Generation::Redis82,
-        "Fields of hashes have no time to live. CLIENT LIST and INFO have the fields of 7.0, options that \
-         came later cannot be set. No vector sets and no modules.",
+        "Fields of hashes have no time to live. CLIENT LIST, INFO and MEMORY USAGE are those of 7.0, options \
+         that came later cannot be set. No WAITAOF, XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER MYSHARDID, CLUSTER \
+         SLOT-STATS, vector sets or modules.",
     ),
     (
         Generation::Valkey81,
-        "CLIENT LIST and INFO have the fields of 7.0, options that came later cannot be set. No \
-         `-REDIRECT`, no COMMANDLOG.",
+        "CLIENT LIST, INFO and MEMORY USAGE are those of Redis 7.0, options that came later cannot be set. \
+         `replica-lazy-flush` has the default of Redis. No WAITAOF, CLIENT CAPA (`-REDIRECT`), CLIENT \
+         IMPORT-SOURCE, CLIENT NO-TOUCH, CLUSTER MYSHARDID, CLUSTER SLOT-STATS or COMMANDLOG.",
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. Fields of hashes have no time to live. No slot migration by the cluster itself, \
-         no SENTINEL FAILOVER with COORDINATED.",
+        "As Valkey 8.1. Fields of hashes have no time to live. No MSETEX, CLUSTERSCAN, slot migration by the \
+         cluster itself, or SENTINEL FAILOVER with COORDINATED. Replicas get snapshots of version 11 whatever \
+         their generation.",
     ),
 ];
 

@@ -146,6 +146,8 @@ pub struct Engine {
     functions: Lazily<Vm>,
     known: Rc<RefCell<Dict<Rc<Script>>>>,
     generation: Generation,
+    /// The scripts of EVAL that may be evicted, at most [`BY_EVAL_MAX`].
+    by_eval: Rc<RefCell<Vec<Rc<Script>>>>,
     /// Counts the uses of scripts that may be evicted.
     uses: Rc<Cell<u64>>,
     /// Counts the evicted scripts since the start.
@@ -215,6 +217,11 @@ impl Engine {
         self.evicted.get()
     }
 
+    /// Sets the number of evicted scripts to zero.
+    pub fn reset_evicted(&self) {
+        self.evicted.set(0);
+    }
+
     /// Records that a script which may be evicted was used, so that others are evicted before it.
     pub fn note_use(&self, script: &Script) {
         if script.used.get().is_some() {
@@ -225,13 +232,14 @@ impl Engine {
 
     /// Makes room for one more script of EVAL. Evicts the one whose last use is longest ago.
     fn evict(&self) {
-        let mut known = self.known.borrow_mut();
-        let of_eval = || known.iter().filter_map(|(_, script)| Some((script.used.get()?, &script.sha)));
-        if of_eval().count() < BY_EVAL_MAX {
+        let mut by_eval = self.by_eval.borrow_mut();
+        if by_eval.len() < BY_EVAL_MAX {
             return;
         }
-        let oldest = of_eval().min().map(|(_, sha)| sha.clone());
-        if oldest.is_some_and(|sha| known.remove(sha.as_bytes()).is_some()) {
+        let oldest = by_eval.iter().enumerate().min_by_key(|(_, script)| script.used.get());
+        if let Some((at, _)) = oldest {
+            let script = by_eval.swap_remove(at);
+            self.known.borrow_mut().remove(script.sha.as_bytes());
             self.evicted.set(self.evicted.get() + 1);
         }
     }
@@ -245,6 +253,7 @@ impl Engine {
         if let Some(script) = self.script(sha.as_bytes()) {
             if by == LoadedBy::ScriptLoad && self.generation.has(Feature::LoadedScriptsStay) {
                 script.used.set(None);
+                self.by_eval.borrow_mut().retain(|other| !Rc::ptr_eq(other, &script));
             }
             return Ok(script);
         }
@@ -273,6 +282,9 @@ impl Engine {
             tail,
             used,
         });
+        if is_evicted {
+            self.by_eval.borrow_mut().push(Rc::clone(&script));
+        }
         self.note_use(&script);
         self.known.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
         Ok(script)
@@ -317,6 +329,7 @@ impl Engine {
     /// Forgets every script, and drops the interpreter with the state that scripts left in it.
     pub fn flush(&self) {
         self.known.replace(Dict::default());
+        self.by_eval.take();
         self.scripts.replace(None);
     }
 

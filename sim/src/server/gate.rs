@@ -197,6 +197,9 @@ impl Server {
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
         let session = self.node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         let mut error = error;
+        if self.node.config.generation.is_valkey() && error.0.contains(" Redis is ") {
+            error = Error(error.0.replace(" Redis is ", " Valkey is ").into());
+        }
         if spec.is_some_and(|spec| spec.flags.contains(Flags::RUNS_QUEUE)) {
             self.node.clients.discard(conn);
             error = Error::exec_aborted(&error);

@@ -128,7 +128,7 @@ impl Server {
         let waiting: Vec<ConnId> = waiting.into_iter().map(|(conn, ..)| conn).collect();
         // A replica that reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
-        let origin = self.node.snapshot_origin(now_secs, false);
+        let origin = rdb::Origin { for_replica: true, ..self.node.snapshot_origin(now_secs, false) };
         let dbs = if libraries_only { &[][..] } else { &self.node.dbs[..] };
         let snapshot = rdb::write(dbs, &self.node.libraries, &origin, &self.node.config);
         let until = self.node.begin_snapshot_for_replicas(env, (!marked).then(|| snapshot.clone()));

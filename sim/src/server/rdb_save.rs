@@ -28,7 +28,7 @@ impl Node {
         };
         let history = &self.replication.history;
         let replication = db.map(|db| (history.id.clone(), history.offset, db));
-        rdb::Origin { created: now_secs, replication, aof_base }
+        rdb::Origin { created: now_secs, replication, aof_base, for_replica: false }
     }
 
     fn snapshot(&self, now_secs: i64) -> Bytes {

@@ -10,6 +10,7 @@ use lockstorm_sim::{
     config::Config,
     env::Env,
     event::{ConnId, Event},
+    generation::Generation,
     server::Server,
     time::Wall,
 };
@@ -114,9 +115,9 @@ pub(super) struct Mirror<By> {
 
 impl<By: Clone> Mirror<By> {
     /// Creates a copy in which no key exists.
-    pub(super) fn new(keys: Vec<Keys>) -> Mirror<By> {
+    pub(super) fn new(generation: Generation, keys: Vec<Keys>) -> Mirror<By> {
         let mut env = Env::new(0);
-        let config = Config { save: Vec::new(), ..Config::default() };
+        let config = Config { save: Vec::new(), ..Config::of(generation) };
         let server = Server::new(config, &mut env);
         Mirror { keys, server, env, conn: 0, open: None, steps: Vec::new() }
     }
@@ -303,7 +304,7 @@ mod tests {
     }
 
     fn mirror_of(keys: Keys, story: &[(&str, &str)]) -> Mirror<String> {
-        let mut mirror = Mirror::new(vec![keys]);
+        let mut mirror = Mirror::new(Generation::Valkey91, vec![keys]);
         for ((who, command), after_ms) in story.iter().zip(0..) {
             let quoted: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
             let (at, command) = (Wall::from_millis(BEGINS_MS + after_ms), &*quoted.join(" "));

@@ -12,6 +12,8 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::interrupted;
+
 /// The parts of a node that outlive its process: its port and its directory.
 #[derive(Debug)]
 pub(super) struct Home {
@@ -38,7 +40,7 @@ impl Home {
     )]
     pub(super) fn answers_within(&self, limit: Duration, has_ended: impl Fn() -> bool) {
         let (begins, pause) = (Instant::now(), Duration::from_millis(5));
-        while !self.answers() && !has_ended() && begins.elapsed() < limit {
+        while !self.answers() && !has_ended() && !interrupted() && begins.elapsed() < limit {
             std::thread::sleep(pause);
         }
     }
@@ -95,6 +97,11 @@ impl Process {
         }
         command.current_dir(&home.directory).stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
         Ok(Process(command.spawn()?))
+    }
+
+    /// Returns the process's number.
+    pub(super) fn id(&self) -> u32 {
+        self.0.id()
     }
 
     /// Returns true if the process has ended by itself.

@@ -1,6 +1,7 @@
 //! Finds servers on this machine, and asks each for its kind, version, commands and options.
 
 use std::{
+    cell::RefCell,
     fs,
     io::{BufReader, Read, Write},
     net::TcpStream,
@@ -11,7 +12,10 @@ use std::{
 use redis::{Parser, Value};
 use rustix::fs::{Access, access};
 
-use super::process::{Home, Process};
+use super::{
+    interrupted,
+    process::{Home, Process},
+};
 use crate::file::server::{Kind, Server, absolute};
 
 /// The longest time for a server to start and to answer the questions.
@@ -19,6 +23,12 @@ const LIMIT: Duration = Duration::from_secs(10);
 
 /// The most bytes of the answers; those of Redis 8 take less than a tenth.
 const ANSWERS_MAX: u64 = 4 << 20;
+
+/// How often a server is started until it has a port of its own.
+const TRIES: usize = 5;
+
+/// The error if another program answers at the server's port.
+const PORT_TAKEN: &str = "another program answers at its port";
 
 /// The name of the program that is used without any other.
 const ON_PATH: &str = "redis-server";
@@ -32,18 +42,15 @@ impl Server {
     pub fn at(program: &Path) -> Result<Server, String> {
         let program = absolute(program);
         let wrong = |why: String| format!("{}: {why}", program.display());
-        let home = Home::new("asked").map_err(|error| wrong(error.to_string()))?;
-        let options = [("save", ""), ("appendonly", "no")];
-        let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let process = Process::start(&program, &home, &options, &[]);
-        let process = std::cell::RefCell::new(process.map_err(|error| wrong(error.to_string()))?);
-        home.answers_within(LIMIT, || process.borrow_mut().has_ended());
-        let answers = ask(&home).map_err(|why| {
-            let ended = process.borrow_mut().has_ended();
-            let words = if ended { format!("it ended: {}", home.last_words()) } else { why };
-            wrong(format!("no Redis or Valkey server: {words}"))
-        })?;
-        let [info, commands, options] = answers;
+        // Another program may take the port between its choice and the start.
+        let mut answered = Err(String::new());
+        for _ in 0..TRIES {
+            answered = answers(&program);
+            if !matches!(&answered, Err(why) if why == PORT_TAKEN) {
+                break;
+            }
+        }
+        let [info, commands, options] = answered.map_err(&wrong)?;
         let (kind, version) = kind_and_version(&text(&info)).map_err(wrong)?;
         let commands = names_of(&commands).map(|name| name.to_ascii_uppercase()).collect();
         let options = words_of(&options).step_by(2).map(|name| name.to_ascii_lowercase()).collect();
@@ -61,8 +68,9 @@ impl Server {
         Server::at(&program.ok_or_else(|| format!("no {ON_PATH} on the PATH"))?)
     }
 
-    /// Finds the servers of a path: the program itself, or each program directly in a folder, in
-    /// the order of their names.
+    /// Finds the servers of a path: the program itself, or each program directly in a folder whose
+    /// name is that of a server (`redis-server`, `valkey-server`, `redis-8.2`, `valkey-9.1`), in the
+    /// order of their names.
     ///
     /// # Errors
     /// One line that begins with the path: it cannot be read, a folder has no program, or one of
@@ -76,18 +84,47 @@ impl Server {
         for entry in fs::read_dir(path).map_err(|error| wrong(&error))? {
             programs.push(entry.map_err(|error| wrong(&error))?.path());
         }
-        programs.retain(|program| is_program(program));
+        programs.retain(|program| is_program(program) && has_name_of_server(program));
         programs.sort();
         if programs.is_empty() {
-            return Err(wrong(&"no program in this folder; expected servers such as redis-server"));
+            return Err(wrong(
+                &"no server in this folder; expected programs such as redis-server or valkey-9.1",
+            ));
         }
         programs.iter().map(|program| Server::at(program)).collect()
     }
 }
 
+/// Starts the program, and returns its answers to the three questions.
+fn answers(program: &Path) -> Result<[Value; 3], String> {
+    let home = Home::new("asked").map_err(|error| error.to_string())?;
+    let options = [("save", ""), ("appendonly", "no")];
+    let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let process = Process::start(program, &home, &options, &[]).map_err(|error| error.to_string())?;
+    let process = RefCell::new(process);
+    home.answers_within(LIMIT, || process.borrow_mut().has_ended());
+    if interrupted() {
+        return Err("interrupted".to_owned());
+    }
+    let answers = ask(&home).map_err(|why| {
+        let ended = process.borrow_mut().has_ended();
+        let words = if ended { format!("it ended: {}", home.last_words()) } else { why };
+        format!("no Redis or Valkey server: {words}")
+    })?;
+    let is_own = field(&text(&answers[0]), "process_id") == Some(process.borrow().id().to_string());
+    if is_own { Ok(answers) } else { Err(PORT_TAKEN.to_owned()) }
+}
+
 /// Returns true for a file that may be executed.
 fn is_program(path: &Path) -> bool {
     path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// Returns true for `redis-server`, `valkey-server`, and names of one with its version.
+fn has_name_of_server(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let rest = name.strip_prefix("redis-").or(name.strip_prefix("valkey-"));
+    rest.is_some_and(|rest| rest == "server" || rest.starts_with(|first: char| first.is_ascii_digit()))
 }
 
 /// Sends the three questions, and returns their answers.
@@ -105,15 +142,17 @@ fn ask(home: &Home) -> Result<[Value; 3], String> {
     Ok([next()?, next()?, next()?])
 }
 
+/// Returns a field of INFO.
+fn field(info: &str, name: &str) -> Option<String> {
+    let mut lines = info.lines().filter_map(|line| line.split_once(':'));
+    lines.find_map(|(field, value)| (field == name).then(|| value.trim().to_owned()))
+}
+
 /// Reads the kind and the version from INFO.
 fn kind_and_version(info: &str) -> Result<(Kind, String), String> {
-    let field = |name: &str| {
-        let mut lines = info.lines().filter_map(|line| line.split_once(':'));
-        lines.find_map(|(field, value)| (field == name).then(|| value.trim().to_owned()))
-    };
-    let (kind, version) = match field("server_name").as_deref() {
-        None | Some("redis") => (Kind::Redis, field("redis_version")),
-        Some("valkey") => (Kind::Valkey, field("valkey_version")),
+    let (kind, version) = match field(info, "server_name").as_deref() {
+        None | Some("redis") => (Kind::Redis, field(info, "redis_version")),
+        Some("valkey") => (Kind::Valkey, field(info, "valkey_version")),
         Some(other) => return Err(format!("a server of the kind {other}; expected Redis or Valkey")),
     };
     let version = version.ok_or("INFO gives no version; expected Redis or Valkey")?;

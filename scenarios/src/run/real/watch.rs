@@ -10,6 +10,7 @@ use std::{cell::Cell, ops::Range, pin::pin, rc::Rc, time::Duration};
 
 use bytes::Bytes;
 use lockstorm_sim::{
+    generation::Generation,
     time::{True, Wall},
     world::{HostCtx, TcpStream},
 };
@@ -43,6 +44,8 @@ const EVERY: Duration = Duration::from_millis(50);
 pub(super) struct Reads {
     command: &'static str,
     expiry: &'static str,
+    /// The generation that the shadow copy imitates.
+    generation: Generation,
 }
 
 impl Reads {
@@ -52,6 +55,7 @@ impl Reads {
         Reads {
             command: if has("EVAL_RO") { "EVAL_RO" } else { "EVAL" },
             expiry: if has("PEXPIRETIME") { EXPIRETIME } else { TTL_AND_TIME },
+            generation: server.map_or_else(Generation::default, Server::nearest),
         }
     }
 }
@@ -261,7 +265,8 @@ impl Watcher {
         };
         let keys: Vec<(Bytes, String)> = locks.iter().flat_map(of_lock).collect();
         let names = stage.plan.judged().map(|lock| escaped(lock.key.as_bytes())).collect();
-        let mirror = Mirror::new(locks.iter().map(|watched| watched.keys.clone()).collect());
+        let mirror =
+            Mirror::new(reads.generation, locks.iter().map(|watched| watched.keys.clone()).collect());
         let mut watcher =
             Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0 };
         let Reading { values: read, at, evicted } = loop {

@@ -92,14 +92,20 @@ impl BorrowedNode {
 
     fn admit(&mut self, words: &[Bytes]) -> Result<&'static Spec, Error> {
         let generation = self.node.config.generation;
-        let in_script = |text: &str| {
-            let name = if generation.is_valkey() { "" } else { "Redis " };
-            Error(format!("ERR {}", text.replace("{Redis }", name)).into())
+        let in_script = |redis: &'static str, valkey: &'static str| {
+            Error::of(if generation.is_valkey() { valkey } else { redis })
         };
-        let spec = find_in(&self.node.config, words)
-            .map_err(|_| in_script("Unknown {Redis }command called from script"))?;
+        let spec = find_in(&self.node.config, words).map_err(|_| {
+            in_script(
+                "ERR Unknown Redis command called from script",
+                "ERR Unknown command called from script",
+            )
+        })?;
         if !spec.accepts(words.len()) {
-            return Err(in_script("Wrong number of args calling {Redis }command from script"));
+            return Err(in_script(
+                "ERR Wrong number of args calling Redis command from script",
+                "ERR Wrong number of args calling command from script",
+            ));
         }
         // Of the commands forbidden in scripts, only DEBUG is safe inside of one.
         let freed = self.node.debug.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);

@@ -25,6 +25,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     // Keep the number of unsaved changes, and the figures about the last load, save and rewrite.
     let Stats { dirty, loaded, save_secs, rewrite_secs, .. } = ctx.node.stats;
     ctx.node.stats = Stats { dirty, loaded, save_secs, rewrite_secs, ..Stats::default() };
+    ctx.node.scripts.reset_evicted();
     ctx.node.replication.syncs = Syncs::default();
     Ok(Reply::OK)
 }

@@ -47,6 +47,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     Ok(Reply::Verbatim(
         *b"txt",
-        format!("{picture}{words}Redis ver. {}\n", ctx.node.config.generation.version()).into(),
+        format!(
+            "{picture}{words}{} ver. {}\n",
+            if ctx.node.config.generation.is_valkey() { "Valkey" } else { "Redis" },
+            ctx.node.config.generation.version()
+        )
+        .into(),
     ))
 }

@@ -5,7 +5,6 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
-    keyspace::Str,
     resp::Reply,
 };
 
@@ -23,8 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let key = &args[1];
-    let is_equal = ctx.read::<Str>(key)?.is_some_and(|string| string.bytes().apart() == args[2]);
-    if !is_equal {
+    if !ctx.equals(key, &args[2])? {
         return Ok(Reply::Integer(0));
     }
     ctx.remove(key);

@@ -80,7 +80,11 @@ impl SetOptions {
                 (b"xx", Of::Set) if parsed.only_if_exists != Some(false) && parsed.if_equal.is_none() => {
                     parsed.only_if_exists = Some(true)
                 }
-                (b"ifeq", Of::Set) if parsed.only_if_exists.is_none() && generation.has(Feature::SetIfEq) => {
+                (b"ifeq", Of::Set)
+                    if parsed.only_if_exists.is_none()
+                        && parsed.if_equal.is_none()
+                        && generation.has(Feature::SetIfEq) =>
+                {
                     parsed.if_equal = Some(rest.next().ok_or(Error::SYNTAX)?.clone());
                 }
                 (b"get", Of::Set) => parsed.get = true,

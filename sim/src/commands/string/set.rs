@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     // A value of another type is an error, as with GET.
     let is_equal = match &options.if_equal {
         None => true,
-        Some(wanted) => ctx.read::<Str>(key)?.is_some_and(|string| string.bytes().apart() == *wanted),
+        Some(wanted) => ctx.equals(key, wanted)?,
     };
     let answer = |otherwise| if options.get { old.into() } else { otherwise };
     if !is_equal {
@@ -50,14 +50,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         ctx.replied();
     }
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
-    if options.if_equal.is_some() && when_ms.is_none() {
-        // The comparison is done.
-        let mut words = vec![Bytes::from("SET"), key.clone(), args[2].clone()];
-        if options.keep_ttl {
-            words.push("KEEPTTL".into());
-        }
-        ctx.propagate_as(vec![words]);
-    } else if options.get && when_ms.is_none() {
+    if options.get && when_ms.is_none() {
         // Replicas send no reply, so GET is not propagated.
         let words =
             args.iter().enumerate().filter(|(at, word)| *at < 3 || !word.eq_ignore_ascii_case(b"get"));

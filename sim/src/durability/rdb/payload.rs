@@ -29,7 +29,7 @@ pub fn unseal(sealed: &[u8], checked: bool, generation: Generation) -> Result<&[
         .and_then(|at| sealed.split_at_checked(at))
         .ok_or(RdbError::Short("the end of a payload"))?;
     let version = u16::from_le_bytes([footer[0], footer[1]]);
-    if version > generation.rdb_version() {
+    if !generation.reads_rdb_version(version) {
         return Err(RdbError::Unsupported(format!("version {version}")));
     }
     let is_right = || footer[2..] == crc64(&sealed[..payload.len() + 2]).to_le_bytes();

@@ -36,12 +36,13 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
     let rule = ExpiryRule::at(now_ms);
     let mut input = Input::new(bytes);
     let header = input.take(9, "its header")?;
-    let version = header.strip_prefix(b"REDIS").ok_or(RdbError::Damaged("not a snapshot at all"))?;
-    let version: u32 = std::str::from_utf8(version)
+    let version = header.strip_prefix(b"REDIS").or(header.strip_prefix(b"VALKEY"));
+    let version = version.ok_or(RdbError::Damaged("not a snapshot at all"))?;
+    let version: u16 = std::str::from_utf8(version)
         .ok()
         .and_then(|version| version.parse().ok())
         .ok_or(RdbError::Damaged("its version"))?;
-    if !(1..=u32::from(config.generation.rdb_version())).contains(&version) {
+    if !config.generation.reads_rdb_version(version) {
         return Err(RdbError::Unsupported(format!("version {version}")));
     }
     let mut dbs: Vec<Db> = (0..databases).map(|_| Db::default()).collect();
@@ -144,7 +145,12 @@ mod tests {
             [(Eviction::AllKeysLru, 100_000, 5), (Eviction::VolatileLfu, 0, 77), (Eviction::NoEviction, 0, 5)]
         {
             let config = Config { maxmemory_policy: policy, ..Config::default() };
-            let origin = super::super::Origin { created: now_ms / 1000, replication: None, aof_base: false };
+            let origin = super::super::Origin {
+                created: now_ms / 1000,
+                replication: None,
+                aof_base: false,
+                for_replica: false,
+            };
             let snapshot = super::super::write(&dbs, &Libraries::default(), &origin, &config);
             let opened = open(&snapshot, &config, now_ms, false).expect("a whole snapshot");
             let usage = |key: &[u8]| opened.dbs[0].get(key).expect("it was written").usage;
@@ -159,8 +165,12 @@ mod tests {
     fn where_the_stream_stood_is_read_back() {
         let config = Config::default();
         for replication in [None, Some(("0123456789".repeat(4), 4_711, 3))] {
-            let origin =
-                super::super::Origin { created: 0, replication: replication.clone(), aof_base: false };
+            let origin = super::super::Origin {
+                created: 0,
+                replication: replication.clone(),
+                aof_base: false,
+                for_replica: false,
+            };
             let snapshot = super::super::write(&[], &Libraries::default(), &origin, &config);
             assert_eq!(open(&snapshot, &config, 0, true).expect("a whole snapshot").replication, replication);
         }
@@ -171,7 +181,8 @@ mod tests {
         let config = Config::default();
         let mut db = Db::default();
         db.insert("k", Value::String(Str::new("v")), None, Usage::default());
-        let origin = super::super::Origin { created: 0, replication: None, aof_base: false };
+        let origin =
+            super::super::Origin { created: 0, replication: None, aof_base: false, for_replica: false };
         let snapshot = super::super::write(&[db], &Libraries::default(), &origin, &config);
         assert_eq!(open(&snapshot, &config, 0, true).expect("a whole snapshot").dbs[0].len(), 1);
         for at in 0..snapshot.len() {

@@ -19,6 +19,8 @@ pub struct Origin {
     pub replication: Option<(String, u64, usize)>,
     /// True for the base of an append-only file.
     pub aof_base: bool,
+    /// True for a replica, which may be of an older generation of servers.
+    pub for_replica: bool,
 }
 
 /// Writes a library of functions.
@@ -32,7 +34,11 @@ pub fn library(out: &mut Output, code: &[u8]) {
 pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config) -> Bytes {
     let mut out = Output::new(config);
     let generation = config.generation;
-    out.raw(format!("REDIS{:04}", generation.rdb_version()).as_bytes());
+    let version =
+        if origin.for_replica { generation.rdb_version_for_replicas() } else { generation.rdb_version() };
+    // The versions that are Valkey's own have another name before them.
+    let header = if version < 80 { format!("REDIS{version:04}") } else { format!("VALKEY{version:03}") };
+    out.raw(header.as_bytes());
     let created_ms = origin.created.saturating_mul(1000);
     let writer = if generation.is_valkey() { "valkey-ver" } else { "redis-ver" };
     aux(&mut out, writer, generation.version());
