@@ -28,6 +28,18 @@ taken = set()
 PROGRAM = os.environ.get("LOCKSTORM_REDIS_SERVER")
 REDIS = PROGRAM or "redis-server"
 SENTINEL = [PROGRAM, "--sentinel"] if PROGRAM else ["redis-sentinel"]
+# The generations that `lockstorm serve --as` knows, the oldest of each project first.
+GENERATIONS = {"redis": [(6, 2), (7, 0), (8, 2)], "valkey": [(8, 1), (9, 1)]}
+
+
+def generation():
+    """The generation that the real server is of, or else the newest that is older, as `--as` takes it."""
+    if not PROGRAM:
+        return "redis-7.0"
+    said = subprocess.run([PROGRAM, "--version"], text=True, capture_output=True, check=True).stdout
+    project, version = said.split()[0].lower(), tuple(map(int, said.split("v=")[1].split()[0].split(".")[:2]))
+    major, minor = max((one for one in GENERATIONS[project] if one <= version), default=GENERATIONS[project][0])
+    return f"{project}-{major}.{minor}"
 
 
 def free_port():
@@ -121,12 +133,12 @@ class Kind:
 
     def __init__(self, lockstorm=None):
         self.lockstorm = lockstorm
-        self.name = "lockstorm" if lockstorm else "redis-server"
+        self.name = "lockstorm" if lockstorm else Path(REDIS).name
 
     def node(self, *options):
         """A server with some of the options of redis.conf, each a name and a value. It stores no keys."""
         if self.lockstorm:
-            words = [self.lockstorm, "serve", "--data", ".", "--end-with-stdin"]
+            words = [self.lockstorm, "serve", "--as", generation(), "--data", ".", "--end-with-stdin"]
             words += [word for name, value in [("save", ""), *options] for word in ("--option", f"{name}={value}")]
         else:
             words = [REDIS, "--save", "", "--appendonly", "no"]
