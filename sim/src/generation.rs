@@ -102,8 +102,9 @@ impl Generation {
         }
     }
 
-    /// Returns the error reply of a script with this name, which failed with `text` at a line of the
-    /// source, such as `@user_script`. `is_counted` is set if the text is the reply of a command.
+    /// Returns the error reply of a script with this name, which failed with `text` at a line of
+    /// the source, such as `@user_script`. `is_counted` is set if the text is the reply of a
+    /// command.
     pub(crate) fn placed(
         self,
         (text, is_counted): (&str, bool),

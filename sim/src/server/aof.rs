@@ -27,8 +27,8 @@ impl Node {
         if rests { Fsync::No } else { self.config.appendfsync }
     }
 
-    /// Returns true if WAITAOF takes written bytes for synced as soon as a turn of the event loop has
-    /// appended nothing: an error of Valkey with `appendfsync everysec`.
+    /// Returns true if WAITAOF takes written bytes for synced as soon as a turn of the event loop
+    /// has appended nothing: an error of Valkey with `appendfsync everysec`.
     fn syncs_early(&self) -> bool {
         let aof = &self.persistence.aof;
         aof.state == LogState::On

@@ -53,7 +53,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             } else if let Some(blocked) =
                 ctx.node.clients.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
             {
-                // WAIT and WAITAOF count the replicas that have acknowledged when their timeout ends.
+                // WAIT and WAITAOF count the replicas that have acknowledged when their timeout
+                // ends.
                 blocked.deadline = Some(Monotonic::ZERO);
             }
             Ok(Reply::Integer(1))
