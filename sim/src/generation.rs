@@ -122,8 +122,9 @@ impl Generation {
         }
     }
 
-    /// Returns the error reply of a script with this name, which failed with `text` at a line of the
-    /// source, such as `@user_script`. `is_counted` is set if the text is the reply of a command.
+    /// Returns the error reply of a script with this name, which failed with `text` at a line of
+    /// the source, such as `@user_script`. `is_counted` is set if the text is the reply of a
+    /// command.
     pub(crate) fn placed(
         self,
         (text, is_counted): (&str, bool),
@@ -248,6 +249,12 @@ pub enum Feature {
     LoadedScriptsStay,
     /// The global `server` of scripts.
     ServerGlobal,
+    /// WAITAOF, with the offsets that it needs.
+    SyncedOffsets,
+    /// A script knows the writes of its caller when it calls WAIT or WAITAOF.
+    CallerWrites,
+    /// WAITAOF takes bytes that are only written for synced.
+    EarlySynced,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -265,7 +272,7 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Feature::WaitInScripts,
         Since::redis(7, 2),
         "WAIT is allowed in scripts; it does not block, and counts the replicas that have the connection's \
-         previous write",
+         previous write, or all replicas that are online",
     ),
     (
         Feature::ScriptEviction,
@@ -275,6 +282,24 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
     (Feature::SetIfEq, Since::valkey(8, 1), "`SET IFEQ` compares the old value"),
     (Feature::LoadedScriptsStay, Since::valkey(8, 0), "SCRIPT LOAD keeps a script that EVAL loaded before"),
     (Feature::ServerGlobal, Since::valkey(8, 0), "scripts have the global `server` besides `redis`"),
+    (
+        Feature::SyncedOffsets,
+        Since::redis(7, 2),
+        "a replica with an append-only file acknowledges the offset that is synced, too; a master without \
+         replicas counts each appended command as one byte of the stream, and each request for \
+         acknowledgements",
+    ),
+    (
+        Feature::CallerWrites,
+        Since::valkey(8, 0),
+        "WAIT and WAITAOF in a script count the copies of its caller's previous write",
+    ),
+    (
+        Feature::EarlySynced,
+        Since::valkey(8, 0),
+        "WAITAOF with `appendfsync everysec` counts a write as synced once a turn of the event loop has \
+         written nothing, up to a second before it is synced",
+    ),
 ];
 
 impl Feature {

@@ -9,7 +9,10 @@ use lockstorm::{
     },
     judge::checker,
 };
-use lockstorm_sim::commands::{ALL, SENTINEL, Spec};
+use lockstorm_sim::{
+    commands::{ALL, SENTINEL, Spec},
+    generation::Generation,
+};
 
 use crate::sources;
 
@@ -63,11 +66,19 @@ fn each_group_is_sorted_by_name() {
 }
 
 /// The transcript of a command's or subcommand's name sends it and expects a reply; the transcript
-/// of a subcommand's container may do that instead.
+/// of a subcommand's container may do that instead. Commands that Redis 7.0 lacks are in the
+/// transcripts of other generations.
 #[test]
 fn each_command_has_a_transcript() {
     let mut missing = Vec::new();
+    let of_generations = sources::below("tests/parity/generations", &[".redis"]);
     for spec in specs() {
+        if !spec.is_in(Generation::default()) {
+            if !of_generations.iter().any(|source| plays(&source.text, spec.name)) {
+                missing.push(spec.name);
+            }
+            continue;
+        }
         let folder = format!("tests/parity/{}", group(spec));
         let container = spec.name.split('|').next().expect("a name");
         let names = sources::names_in(&folder, ".redis");

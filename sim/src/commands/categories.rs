@@ -73,7 +73,7 @@ impl Categories {
             "sort" | "sort_ro" => {
                 Categories::SET | Categories::SORTEDSET | Categories::LIST | Categories::DANGEROUS
             }
-            "wait" => Categories::CONNECTION,
+            "wait" | "waitaof" => Categories::CONNECTION,
             "keys" | "restore" | "migrate" | "flushall" | "flushdb" | "restore-asking" | "swapdb" => {
                 Categories::KEYSPACE | Categories::DANGEROUS
             }

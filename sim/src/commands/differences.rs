@@ -174,6 +174,12 @@ const DIFFERENCES: &[(&str, &str)] = &[
          the reply, as in Redis. Notifications that Redis writes in the middle of a reply (ZPOPMIN, \
          XREADGROUP) come before it, and so does that of a key that SINTERSTORE leaves without elements.",
     ),
+    (
+        "waitaof",
+        "Once a second (`appendfsync everysec`) means as in Redis 7.0: in each new second of the clock, not a \
+         second after the last sync. With `lockstorm serve --data` a sync in the background counts from its \
+         beginning.",
+    ),
     ("zrandmember", "Drawn from the node's seed."),
 ];
 

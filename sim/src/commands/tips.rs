@@ -70,7 +70,7 @@ pub(super) fn tips(spec: &Spec) -> &'static [&'static str] {
         "script|exists" => &["request_policy:all_shards", "response_policy:agg_logical_and"],
         "slowlog|get" => &["request_policy:all_nodes", "nondeterministic_output"],
         "slowlog|len" => &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
-        "wait" => &["request_policy:all_shards", "response_policy:agg_min"],
+        "wait" | "waitaof" => &["request_policy:all_shards", "response_policy:agg_min"],
         _ => &[],
     }
 }

@@ -11,6 +11,7 @@ pub mod migration;
 pub mod rates;
 pub mod slowlog;
 pub mod stats;
+pub mod synced;
 
 use std::time::{Duration, Instant};
 

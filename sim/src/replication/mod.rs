@@ -49,7 +49,7 @@ pub struct Replication {
     pub no_replicas_since: i64,
     /// Counters of full and partial resynchronizations.
     pub syncs: Syncs,
-    /// Clients that wait for acknowledgements (WAIT). Some may not wait any longer.
+    /// Clients that wait for acknowledgements (WAIT, WAITAOF). Some may not wait any longer.
     pub waiting: BTreeSet<ConnId>,
     /// The database selected in the stream at the position of a snapshot from disk; `None` once it
     /// is used.
@@ -197,6 +197,13 @@ impl Replication {
     /// Returns the number of online replicas that have acknowledged the stream up to `offset`.
     pub fn acknowledged(&self, offset: u64) -> usize {
         let reached = |replica: &&ReplicaLink| replica.is_online() && replica.acked >= offset;
+        self.replicas.values().filter(reached).count()
+    }
+
+    /// Returns the number of online replicas whose append-only files are synced up to `offset`, as
+    /// far as they have acknowledged.
+    pub fn synced(&self, offset: u64) -> usize {
+        let reached = |replica: &&ReplicaLink| replica.is_online() && replica.synced >= offset;
         self.replicas.values().filter(reached).count()
     }
 }

@@ -59,6 +59,9 @@ pub struct ReplicaLink {
     pub feed: Feed,
     /// The last offset that it acknowledged.
     pub acked: u64,
+    /// The last offset up to which its append-only file was synced, as it acknowledged; 0 without
+    /// such a file.
+    pub synced: u64,
     /// The wall-clock second of that acknowledgement, or of a later line break, which a replica
     /// sends while it is loading.
     pub acked_at: i64,
@@ -87,6 +90,7 @@ impl ReplicaLink {
             pre_psync: false,
             feed: Feed::Introduced,
             acked: 0,
+            synced: 0,
             acked_at: now_secs,
         }
     }

@@ -9,6 +9,7 @@ use crate::{
     durability::{Disk, LogState},
     effect::Propagated,
     env::Env,
+    generation::Feature,
     log::Level,
     node::{Node, Persistence},
     replication::{Backlog, MasterLink, encode_batch},
@@ -24,6 +25,16 @@ impl Node {
     fn fsync_policy(&self) -> Fsync {
         let rests = self.writes_aside() && self.config.no_appendfsync_on_rewrite;
         if rests { Fsync::No } else { self.config.appendfsync }
+    }
+
+    /// Returns true if WAITAOF takes written bytes for synced as soon as a turn of the event loop
+    /// has appended nothing: an error of Valkey with `appendfsync everysec`.
+    fn syncs_early(&self) -> bool {
+        let aof = &self.persistence.aof;
+        aof.state == LogState::On
+            && aof.unwritten.is_empty()
+            && self.config.appendfsync != Fsync::No
+            && self.config.generation.has(Feature::EarlySynced)
     }
 
     /// Writes pending bytes to the append-only file, and syncs it as `appendfsync` says. A write
@@ -86,10 +97,6 @@ impl Server {
             return;
         }
         // Published messages are for the subscribers of replicas, and are not appended.
-        let is_message = |command: &Propagated| {
-            let name = command.args.first().map_or(&b""[..], |name| name);
-            name.eq_ignore_ascii_case(b"publish") || name.eq_ignore_ascii_case(b"spublish")
-        };
         let lasting: Vec<Propagated>;
         let commands = if commands.iter().any(is_message) {
             lasting = commands.iter().filter(|command| !is_message(command)).cloned().collect();
@@ -110,6 +117,26 @@ impl Server {
             out.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
         }
         encode_batch(commands, &mut log.selected, out);
+        log.appended = true;
+    }
+
+    /// Begins a turn of the event loop. Until now the node may have slept through ticks of its
+    /// cron, in which a server writes nothing.
+    pub(super) fn begin_turn(&mut self, env: &Env) {
+        let has_ticked = self.early_sync_due().is_some_and(|tick| env.monotonic >= tick);
+        let offset = self.node.replication.history.offset;
+        let aof = &mut self.node.persistence.aof;
+        if has_ticked {
+            aof.synced_offset = Some(offset);
+        }
+        aof.quiet = true;
+    }
+
+    /// Returns the next tick of the cron, if it makes WAITAOF take all written bytes for synced.
+    fn early_sync_due(&self) -> Option<Monotonic> {
+        let Node { persistence: Persistence { aof, .. }, replication, .. } = &*self.node;
+        let is_behind = aof.synced_offset < Some(replication.history.offset) && !aof.appended;
+        (is_behind && self.node.syncs_early()).then(|| self.tick_after(aof.appended_at))
     }
 
     /// Does the disk work of a step, before replies are sent.
@@ -127,14 +154,21 @@ impl Server {
             }
         }
         self.node.write_log(env);
-        let policy = self.node.fsync_policy();
+        let (policy, syncs_early) = (self.node.fsync_policy(), self.node.syncs_early());
+        let offset = self.node.replication.history.offset;
         let Node { persistence, config, .. } = &mut *self.node;
         let Persistence { disk, aof, rewrite_scheduled, .. } = persistence;
         let mut wants_rewrite = *rewrite_scheduled;
         if aof.state == LogState::On {
             let took = Duration::from_millis(config.fsync_ms);
-            if let Some(log) = &mut disk.log {
-                aof.sync(log, policy, took, env.wall, env.monotonic);
+            match &mut disk.log {
+                Some(log) => aof.sync(log, policy, took, env.wall, env.monotonic, offset),
+                None => aof.note_offset(offset),
+            }
+            if std::mem::take(&mut aof.appended) {
+                (aof.appended_at, aof.quiet) = (env.monotonic, false);
+            } else if aof.quiet && syncs_early {
+                aof.synced_offset = Some(offset);
             }
             let (percentage, min) = (config.aof_rewrite_percentage, config.aof_rewrite_min_size);
             wants_rewrite |= aof.wants_rewrite(disk, percentage, min);
@@ -218,6 +252,14 @@ impl Server {
         let log = self.node.persistence.disk.log.as_ref().filter(|_| aof.state == LogState::On);
         let sync = log.and_then(|log| aof.due(log, policy, env.wall, env.monotonic));
         let folder = aof.folder_due(policy, env.wall, env.monotonic);
-        [begins, sync, folder].into_iter().flatten().min()
+        let is_awaited = !self.node.replication.waiting.is_empty();
+        let early = self.early_sync_due().filter(|_| is_awaited);
+        [begins, sync, folder, early].into_iter().flatten().min()
     }
+}
+
+/// Returns true for a published message.
+pub(super) fn is_message(command: &Propagated) -> bool {
+    let name = command.args.first().map_or(&b""[..], |name| name);
+    name.eq_ignore_ascii_case(b"publish") || name.eq_ignore_ascii_case(b"spublish")
 }

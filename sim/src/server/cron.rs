@@ -47,6 +47,11 @@ impl Server {
         Duration::from_millis(1000 / u64::from(self.node.config.hz.clamp(1, 500)))
     }
 
+    /// Returns the first tick after `at`.
+    pub(super) fn tick_after(&self, at: Monotonic) -> Monotonic {
+        self.cron.tick_from(at + Duration::from_nanos(1), self.period())
+    }
+
     /// Does the work of a passed tick, if any is due.
     pub(super) fn run_cron(&mut self, env: &mut Env) {
         if self.work_due(env).is_none_or(|due| env.monotonic < self.cron.tick_from(due, self.period())) {

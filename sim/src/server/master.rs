@@ -2,12 +2,13 @@
 
 use bytes::Bytes;
 
-use super::Server;
+use super::{Server, aof::is_message};
 use crate::{
-    durability::rdb,
-    effect::Propagated,
+    durability::{LogState, rdb},
+    effect::{PropagateTo, Propagated},
     env::Env,
     event::ConnId,
+    generation::Feature,
     log::Level,
     node::{Job, Node},
     replication::{Feed, ReplicaLink, encode, encode_batch},
@@ -16,8 +17,11 @@ use crate::{
 impl Server {
     /// Appends a batch to the stream, if this node has a stream of its own.
     pub(super) fn feed_batch(&mut self, commands: &[Propagated], now_ms: i64) {
-        if commands.is_empty() || !self.node.replication.streams() {
+        if commands.is_empty() {
             return;
+        }
+        if !self.node.replication.streams() {
+            return self.count_unsent(commands);
         }
         let mut bytes = Vec::new();
         let relative: Vec<Propagated>;
@@ -33,6 +37,22 @@ impl Server {
         self.stream(&bytes);
     }
 
+    /// Counts commands that go to the append-only file only, because there are no replicas: WAITAOF
+    /// needs an offset for each. A transaction has two more commands, MULTI and EXEC.
+    fn count_unsent(&mut self, commands: &[Propagated]) {
+        let Node { replication, persistence, config, .. } = &mut *self.node;
+        if persistence.aof.state == LogState::Off
+            || replication.master.is_some()
+            || !config.generation.has(Feature::SyncedOffsets)
+        {
+            return;
+        }
+        let appended =
+            commands.iter().filter(|command| command.to == PropagateTo::All && !is_message(command));
+        let frame = if commands.len() > 1 { 2 } else { 0 };
+        replication.history.offset += frame + appended.count() as u64;
+    }
+
     /// Asks every replica for its offset, in the stream itself.
     pub(super) fn ask_for_acknowledgements(&mut self) {
         self.feed_words(&["REPLCONF", "GETACK", "*"]);
@@ -43,6 +63,9 @@ impl Server {
             let mut bytes = Vec::new();
             encode(words, &mut bytes);
             self.stream(&bytes);
+        } else if self.node.config.generation.has(Feature::SyncedOffsets) {
+            // A request for acknowledgements that no replica receives.
+            self.node.replication.history.offset += 1;
         }
     }
 

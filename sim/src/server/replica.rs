@@ -12,6 +12,7 @@ use crate::{
     effect::Effects,
     env::Env,
     event::{Action, ConnId},
+    generation::Feature,
     keyspace::Db,
     log::Level,
     node::{
@@ -99,10 +100,17 @@ impl Server {
         self.node.clients.send_raw(conn, &bytes);
     }
 
-    /// Acknowledges to the master the offset that this node has applied.
+    /// Acknowledges to the master the offset that this node has applied, and the offset up to which
+    /// its append-only file is synced.
     pub(super) fn acknowledge(&mut self) {
         let offset = self.node.replication.history.offset.to_string();
-        self.tell_master(&["REPLCONF", "ACK", &offset]);
+        let says_synced = self.node.config.generation.has(Feature::SyncedOffsets);
+        match self.node.persistence.aof.synced_offset.filter(|_| says_synced) {
+            Some(synced) => {
+                self.tell_master(&["REPLCONF", "ACK", &offset, "FACK", &synced.to_string()]);
+            }
+            None => self.tell_master(&["REPLCONF", "ACK", &offset]),
+        }
     }
 
     /// Processes bytes from the master as far as possible.

@@ -21,7 +21,7 @@ impl Server {
     pub(super) fn peers_due(&self, env: &Env) -> Option<Monotonic> {
         let waits = |session: &Session| {
             let blocked = session.blocked.as_ref()?;
-            matches!(blocked.on, BlockedOn::Replicas { .. }).then_some(blocked.deadline)?
+            blocked.on.awaits_offset().then_some(blocked.deadline)?
         };
         let deadlines = self.node.replication.waiting.iter();
         let deadline = deadlines.filter_map(|conn| waits(self.node.clients.sessions.get(*conn)?)).min();
@@ -117,7 +117,7 @@ impl Server {
             session
                 .blocked
                 .as_ref()
-                .is_some_and(|blocked| matches!(blocked.on, BlockedOn::Keys | BlockedOn::Replicas { .. }))
+                .is_some_and(|blocked| blocked.on == BlockedOn::Keys || blocked.on.awaits_offset())
         });
         for conn in blocked.map(|session| session.id).collect::<Vec<_>>() {
             let text = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
@@ -177,30 +177,36 @@ impl Server {
         }
     }
 
-    /// Answers WAIT for clients with enough acknowledgements or a passed deadline.
+    /// Answers WAIT and WAITAOF for clients with enough acknowledgements or a passed deadline.
     pub(super) fn wake_waiting_for_replicas(&mut self, env: &mut Env) {
         let mut awake = Vec::new();
         for conn in self.node.replication.waiting.clone() {
             let blocked = self.node.clients.sessions.get(conn).and_then(|session| session.blocked.as_ref());
-            let Some((blocked, (replicas, offset))) = blocked.and_then(|blocked| match blocked.on {
-                BlockedOn::Replicas { replicas, offset } => Some((blocked, (replicas, offset))),
+            let found = blocked.and_then(|blocked| match blocked.on {
+                BlockedOn::Replicas { replicas, offset } => {
+                    let reached = self.node.replication.acknowledged(offset);
+                    Some((blocked.deadline, reached >= replicas, Reply::from(reached)))
+                }
+                BlockedOn::Files { local, replicas, offset } => {
+                    let synced = self.node.synced(offset);
+                    Some((blocked.deadline, synced.suffices(local, replicas), Reply::from(synced)))
+                }
                 _ => None,
-            }) else {
+            });
+            let Some((deadline, suffices, reply)) = found else {
                 self.node.replication.waiting.remove(&conn);
                 continue;
             };
-            let reached = self.node.replication.acknowledged(offset);
-            let late = blocked.deadline.is_some_and(|deadline| env.monotonic >= deadline);
-            if reached >= replicas || late {
-                awake.push((conn, reached));
+            if suffices || deadline.is_some_and(|deadline| env.monotonic >= deadline) {
+                awake.push((conn, reply));
             }
         }
-        for (conn, reached) in awake {
+        for (conn, reply) in awake {
             self.node.replication.waiting.remove(&conn);
             if let Some(session) = self.node.clients.sessions.get_mut(conn) {
                 session.blocked = None;
             }
-            self.node.answer_waited(conn, &reached.into());
+            self.node.answer_waited(conn, &reply);
         }
     }
 

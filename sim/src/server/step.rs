@@ -10,6 +10,7 @@ use crate::{
     config::Config,
     env::Env,
     event::{Action, Event},
+    generation::Feature,
     node::Node,
     time::{Monotonic, Wall},
 };
@@ -115,6 +116,7 @@ impl Server {
         }
         env.logging = env.logging.map(|_| self.node.config.loglevel);
         self.observed = env.observations.len();
+        self.begin_turn(env);
         match event {
             Event::Alarm => self.alarm = None,
             Event::Unsent { conn, bytes } if !conn.is_bus() => {
@@ -239,6 +241,12 @@ impl Server {
         }
         self.settle_peers(env);
         self.run_disk(env);
+        // A sync may end a WAITAOF.
+        if !self.node.replication.waiting.is_empty()
+            && self.node.config.generation.has(Feature::SyncedOffsets)
+        {
+            self.wake_waiting_for_replicas(env);
+        }
     }
 
     /// Returns the next time at which the node has work that no event triggers; `None` for an idle

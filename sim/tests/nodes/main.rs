@@ -5,3 +5,4 @@ mod functions;
 mod migration;
 mod replication;
 mod switch;
+mod waitaof;

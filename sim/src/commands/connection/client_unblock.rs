@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let id = integer(&args[2])?;
     let conn = ConnId(u64::try_from(id).unwrap_or(0));
-    let waits = |on| matches!(on, BlockedOn::Keys | BlockedOn::Replicas { .. });
+    let waits = |on: BlockedOn| on == BlockedOn::Keys || on.awaits_offset();
     let Some(session) = ctx.node.clients.sessions.get_mut(conn) else { return Ok(Reply::Integer(0)) };
     match &session.blocked {
         Some(blocked) if waits(blocked.on) => {
@@ -53,7 +53,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             } else if let Some(blocked) =
                 ctx.node.clients.sessions.get_mut(conn).and_then(|session| session.blocked.as_mut())
             {
-                // WAIT counts the replicas that have acknowledged when its timeout ends.
+                // WAIT and WAITAOF count the replicas that have acknowledged when their timeout
+                // ends.
                 blocked.deadline = Some(Monotonic::ZERO);
             }
             Ok(Reply::Integer(1))

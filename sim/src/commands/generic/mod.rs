@@ -36,6 +36,7 @@ mod ttl;
 mod r#type;
 mod unlink;
 mod wait;
+mod waitaof;
 
 use super::Spec;
 
@@ -71,4 +72,5 @@ pub(super) const ALL: &[&Spec] = &[
     &r#type::SPEC,
     &unlink::SPEC,
     &wait::SPEC,
+    &waitaof::SPEC,
 ];

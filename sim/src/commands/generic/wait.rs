@@ -6,7 +6,8 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer},
+    generation::Feature,
     node::clients::BlockedOn,
     resp::Reply,
 };
@@ -35,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let timeout_ms =
         integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
     let timeout_ms = u64::try_from(timeout_ms).map_err(|_| Error::of("ERR timeout is negative"))?;
-    let offset = ctx.session().last_write_offset;
+    let offset = awaited(ctx);
     let reached = ctx.node.replication.acknowledged(offset);
     if i64::try_from(reached).is_ok_and(|reached| reached >= replicas) || !ctx.may_block() {
         return Ok(reached.into());
@@ -46,4 +47,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
     ctx.block(args, Vec::new(), deadline, BlockedOn::Replicas { replicas, offset });
     Ok(Reply::Silence)
+}
+
+/// Returns the offset that WAIT and WAITAOF wait for: the one after the connection's last write.
+/// Before Valkey 8 a script has a client of its own, which has written nothing.
+pub(super) fn awaited(ctx: &mut Ctx<'_>) -> u64 {
+    let is_own = ctx.origin == Origin::Script && !ctx.node.config.generation.has(Feature::CallerWrites);
+    if is_own { 0 } else { ctx.session().last_write_offset }
 }

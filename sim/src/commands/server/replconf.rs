@@ -26,7 +26,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (pairs, []) = args[1..].as_chunks::<2>() else { return Err(Error::SYNTAX) };
-    for [option, value] in pairs {
+    for (at, [option, value]) in pairs.iter().enumerate() {
         match &option.to_ascii_lowercase()[..] {
             b"listening-port" => replica(ctx).port = integer(value)? as u16,
             b"ip-address" => {
@@ -40,7 +40,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             b"capa" if value.eq_ignore_ascii_case(b"psync2") => replica(ctx).psync2 = true,
             b"capa" => {}
             // An acknowledgement gets no reply, because the replica would not read it.
-            b"ack" => return Ok(acknowledged(ctx, value)),
+            b"ack" => return Ok(acknowledged(ctx, value, pairs.get(at + 1))),
             b"getack" => return Ok(Reply::Silence),
             b"rdb-only" => {
                 let wanted = integer(value)?;
@@ -78,13 +78,19 @@ fn replica<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut ReplicaLink {
     ctx.node.replication.replicas.entry(ctx.conn).or_insert_with(|| ReplicaLink::introduced(now_secs))
 }
 
-fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8]) -> Reply {
+/// Notes the offset that a replica acknowledges, and the offset up to which its append-only file is
+/// synced, if that follows.
+fn acknowledged(ctx: &mut Ctx<'_>, offset: &[u8], next: Option<&[Bytes; 2]>) -> Reply {
     let (conn, now_secs) = (ctx.conn, ctx.env.wall.as_secs());
     let replication = &mut ctx.node.replication;
     let Some(replica) = replication.replicas.get_mut(&conn) else { return Reply::Silence };
-    let offset = integer(offset).ok().and_then(|offset| u64::try_from(offset).ok());
+    let number = |text: &[u8]| integer(text).ok().and_then(|offset| u64::try_from(offset).ok());
+    let synced = next.filter(|[option, _]| option.eq_ignore_ascii_case(b"fack"));
+    let synced = synced.and_then(|[_, offset]| number(&offset[..])).unwrap_or(0);
+    let offset = number(offset);
     let Some(offset) = offset.filter(|_| replica.feed != Feed::Introduced) else { return Reply::Silence };
     replica.acked = replica.acked.max(offset);
+    replica.synced = replica.synced.max(synced);
     replica.acked_at = now_secs;
     // The first acknowledgement after the snapshot: the replica has loaded it, so send it the
     // writes since then.

@@ -106,8 +106,28 @@ pub struct AofWriter {
     unsynced: bool,
     /// The wall-clock second of the last background sync.
     synced_at: i64,
-    /// The sync in progress: the number of bytes that it covers, and the time at which it is done.
-    under_way: Option<(usize, Monotonic)>,
+    /// The sync in progress.
+    under_way: Option<UnderWay>,
+    /// The replication offset up to which the file is durable, as WAITAOF counts it; `None` unless
+    /// the file is written.
+    pub synced_offset: Option<u64>,
+    /// True if commands were appended after the last disk work.
+    pub appended: bool,
+    /// The time of the last turn of the event loop that appended commands.
+    pub appended_at: Monotonic,
+    /// True if this turn has appended nothing so far.
+    pub quiet: bool,
+}
+
+/// A sync in progress.
+#[derive(Debug)]
+struct UnderWay {
+    /// The number of bytes that it covers.
+    covers: usize,
+    /// The replication offset of these bytes; `None` if some commands before it are unwritten.
+    offset: Option<u64>,
+    /// The time at which it is done.
+    done: Monotonic,
 }
 
 impl AofWriter {
@@ -131,8 +151,8 @@ impl AofWriter {
         file.base = base;
         file.commands.drain(..replaced);
         file.synced = file.synced.saturating_sub(replaced);
-        if let Some((covers, _)) = &mut self.under_way {
-            *covers = covers.saturating_sub(replaced);
+        if let Some(sync) = &mut self.under_way {
+            sync.covers = sync.covers.saturating_sub(replaced);
         }
         self.rewritten_len = (file.base.len() + file.commands.len()) as u64;
         disk.log = Some(file);
@@ -223,16 +243,40 @@ impl AofWriter {
     }
 
     /// Syncs the bytes that `policy` requires to be durable by now. `took` is the duration of a
-    /// background sync.
+    /// background sync, `offset` the replication offset of the commands so far.
     ///
     /// Once a second means: with the first write, or the first check, in each new second of the
     /// wall clock. So the first write after a quiet second is durable at once, and later writes of
     /// the same second only with the next second. No sync begins while another one is in progress,
     /// so that a slow disk loses more than a second.
-    pub fn sync(&mut self, file: &mut LogFile, policy: Fsync, took: Duration, wall: Wall, now: Monotonic) {
-        if let Some((covers, _)) = self.under_way.take_if(|(_, done)| now >= *done) {
-            file.synced = file.synced.max(covers);
+    pub fn sync(
+        &mut self,
+        file: &mut LogFile,
+        policy: Fsync,
+        took: Duration,
+        wall: Wall,
+        now: Monotonic,
+        offset: u64,
+    ) {
+        if let Some(sync) = self.under_way.take_if(|sync| now >= sync.done) {
+            file.synced = file.synced.max(sync.covers);
+            self.synced_offset = self.synced_offset.max(sync.offset);
         }
+        self.sync_rest(file, policy, took, wall, now, offset);
+        if file.synced == file.commands.len() && self.unwritten.is_empty() {
+            self.synced_offset = Some(offset);
+        }
+    }
+
+    fn sync_rest(
+        &mut self,
+        file: &mut LogFile,
+        policy: Fsync,
+        took: Duration,
+        wall: Wall,
+        now: Monotonic,
+        offset: u64,
+    ) {
         if file.synced == file.commands.len() {
             return;
         }
@@ -246,7 +290,9 @@ impl AofWriter {
                     if took.is_zero() {
                         file.synced = file.commands.len();
                     } else {
-                        self.under_way = Some((file.commands.len(), now + took));
+                        let offset = self.unwritten.is_empty().then_some(offset);
+                        self.under_way =
+                            Some(UnderWay { covers: file.commands.len(), offset, done: now + took });
                     }
                 }
             }
@@ -254,10 +300,18 @@ impl AofWriter {
         }
     }
 
+    /// Notes the replication offset of the commands so far, if the file in the folder is synced. A
+    /// sync in the background counts from its beginning.
+    pub fn note_offset(&mut self, offset: u64) {
+        if !self.unsynced && self.unwritten.is_empty() {
+            self.synced_offset = Some(offset);
+        }
+    }
+
     /// The time at which the next sync is due without a write; `None` if no sync is needed.
     pub fn due(&self, file: &LogFile, policy: Fsync, wall: Wall, now: Monotonic) -> Option<Monotonic> {
-        if let Some((_, done)) = self.under_way {
-            return Some(done);
+        if let Some(sync) = &self.under_way {
+            return Some(sync.done);
         }
         (policy == Fsync::EverySecond && file.synced < file.commands.len())
             .then(|| now + Wall::from_secs(wall.as_secs().max(self.synced_at) + 1).since(wall))

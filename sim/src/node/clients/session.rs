@@ -125,6 +125,15 @@ pub enum BlockedOn {
         /// The offset they must acknowledge.
         offset: u64,
     },
+    /// Synced append-only files, up to the replication offset (WAITAOF).
+    Files {
+        /// True if this node's own file must be synced.
+        local: bool,
+        /// The number of replicas whose files must be synced.
+        replicas: usize,
+        /// The offset up to which they must be synced.
+        offset: u64,
+    },
     /// The end of its own script, which exceeds its time limit.
     Script,
     /// The end of CLIENT PAUSE.
@@ -137,6 +146,13 @@ pub enum BlockedOn {
     Migration,
     /// The end of the loading that it asked for (DEBUG RELOAD, DEBUG LOADAOF).
     Loading,
+}
+
+impl BlockedOn {
+    /// Returns true for WAIT and WAITAOF, whose wait ends with acknowledgements of replicas.
+    pub fn awaits_offset(self) -> bool {
+        matches!(self, BlockedOn::Replicas { .. } | BlockedOn::Files { .. })
+    }
 }
 
 /// One connection: its identity, its input and output, and the state that commands set in it.
