@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use super::{
-    Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiries::Expiries, field_queue::FieldQueue,
+    Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiries::Expiries,
+    field_queue::FieldQueue,
 };
 use crate::blob::Blob;
 

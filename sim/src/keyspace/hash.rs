@@ -345,6 +345,9 @@ mod tests {
         assert_eq!((hash.iter_by(before).count(), hash.iter_by(after).count(), hash.len()), (2, 1, 2));
         assert!(hash.next_expired(before).is_none() && hash.next_expired(after).is_some());
         assert!(!hash.set(&"a".into(), Blob::from("3"), &encodings), "it keeps its time");
-        assert_eq!((hash.time_of(b"a"), hash.remove(b"a"), hash.has_times()), (Some(100), Some("3".into()), false));
+        assert_eq!(
+            (hash.time_of(b"a"), hash.remove(b"a"), hash.has_times()),
+            (Some(100), Some("3".into()), false)
+        );
     }
 }

@@ -71,7 +71,7 @@ impl Node {
         let wanted = self.config.notify_keyspace_events;
         let touch = |class, event| Touch::new(db, key.clone(), (class, event), wanted, Changer::Server);
         let mut propagate = |name: &'static str, rest: &[Bytes]| {
-            let args = [&[Bytes::from_static(name.as_bytes()), key.clone()], rest].concat();
+            let args = [&[Bytes::from_static(name.as_bytes()), key.clone()][..], rest].concat();
             effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
         };
         gone.chunks(if is_valkey { gone.len() } else { 1 }).for_each(|fields| propagate("HDEL", fields));
