@@ -50,7 +50,7 @@ fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {
     }
 }
 
-/// Of fields with the same time, the last one set comes first.
+/// Writes the times of fields. Of those with the same time, the last one set comes first.
 fn times(out: &mut Vec<u8>, key: &[u8], hash: &Hash) {
     if !hash.has_times() {
         return;

@@ -84,8 +84,8 @@ pub(super) fn value(input: &mut Input<'_>, kind: u8, config: &Config) -> Result<
                 return Err(RdbError::Damaged("the parts of fields with a time"));
             };
             let fields = triples.iter().map(|[field, value, time]| {
-                let when_ms = time.clone().integer().ok_or(RdbError::Damaged(TIME))?;
-                Ok((field.clone().bytes(), value.clone().bytes(), (when_ms != 0).then_some(when_ms)))
+                let when_ms = time.integer().ok_or(RdbError::Damaged(TIME))?;
+                Ok((field.bytes(), value.bytes(), (when_ms != 0).then_some(when_ms)))
             });
             timed_hash(fields, &compact, false)?
         }

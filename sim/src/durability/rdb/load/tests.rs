@@ -121,7 +121,7 @@ fn fields_keep_their_times_in_the_payloads_of_each_server() {
         (
             Generation::Redis82,
             true,
-            "19189c724e180900002d2d0000000900816102010 1f4189c724e180900000981 6302c12c02f40c9e724e18090000098162020201 0001ff",
+            "19189c724e180900002d2d00000009008161020101f4189c724e1809000009816302c12c02f40c9e724e180900000981 620202010001ff",
         ),
         // The order of a table is that of its history.
         (Generation::Redis82, false, "18189c724e180900000341f50163c12c01000162c002010161c001"),
