@@ -12,7 +12,7 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     ),
     (
         Generation::Redis82,
-        "Fields of hashes have no time to live. CLIENT LIST and INFO have the fields of 7.0, options that \
+        "A writable replica does not remove expired fields of hashes by itself. CLIENT LIST and INFO have the fields of 7.0, options that \
          came later cannot be set. No vector sets and no modules.",
     ),
     (
@@ -22,7 +22,7 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. Fields of hashes have no time to live. No slot migration by the cluster itself, \
+        "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No slot migration by the cluster itself, \
          no SENTINEL FAILOVER with COORDINATED.",
     ),
 ];
