@@ -12,8 +12,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     ),
     (
         Generation::Redis82,
-        "A writable replica does not remove expired fields of hashes by itself. CLIENT LIST and INFO have the fields of 7.0, options that \
-         came later cannot be set. No vector sets and no modules.",
+        "A writable replica does not remove expired fields of hashes by itself. CLIENT LIST and INFO have \
+         the fields of 7.0, options that came later cannot be set. No vector sets and no modules.",
     ),
     (
         Generation::Valkey81,
@@ -22,8 +22,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No slot migration by the cluster itself, \
-         no SENTINEL FAILOVER with COORDINATED.",
+        "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No slot \
+         migration by the cluster itself, no SENTINEL FAILOVER with COORDINATED.",
     ),
 ];
 
