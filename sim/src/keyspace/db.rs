@@ -124,8 +124,8 @@ impl Db {
         Some(key)
     }
 
-    /// Returns the wall-clock time in milliseconds at which to check for an expired field of a hash.
-    /// No field expires earlier.
+    /// Returns the wall-clock time in milliseconds at which to check for an expired field of a
+    /// hash. No field expires earlier.
     pub fn next_field_ms(&self) -> Option<i64> {
         self.timed.first().map(|(when_ms, _)| when_ms)
     }

@@ -63,8 +63,8 @@ impl Hash {
         self.get(field).is_some()
     }
 
-    /// Sets a field, or replaces its value; returns true if the field is new. An old field keeps its
-    /// time to live.
+    /// Sets a field, or replaces its value; returns true if the field is new. An old field keeps
+    /// its time to live.
     pub fn set(&mut self, field: &Bytes, value: impl Into<Blob>, encodings: &Encodings) -> bool {
         let value = value.into();
         if field.len().max(value.len()) > encodings.hash_value_max {

@@ -94,8 +94,8 @@ impl Server {
     }
 
     /// Deletes expired keys and fields, the longest expired first. A real server finds them by
-    /// sampling, and leaves some for later ticks if they are few among many. Here only the limit per
-    /// tick delays a key.
+    /// sampling, and leaves some for later ticks if they are few among many. Here only the limit
+    /// per tick delays a key.
     fn expire_actively(&mut self, env: &mut Env) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
         for _ in 0..EXPIRED_PER_TICK_MAX {

@@ -126,8 +126,8 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Parses the options as Valkey does: an option may be repeated, but not be followed by one that
-    /// excludes it. The numbers are checked later.
+    /// Parses the options as Valkey does: an option may be repeated, but not be followed by one
+    /// that excludes it. The numbers are checked later.
     fn of_valkey(args: &'a [Bytes], width: usize, sets: bool) -> Result<Options<'a>, Error> {
         let end = valkey_place(args, 2, width)?;
         let mut parsed = Options::default();

@@ -145,8 +145,8 @@ pub(super) fn set_time(ctx: &mut Ctx<'_>, key: &Bytes, field: &Bytes, when_ms: i
     }
 }
 
-/// Removes fields whose new time is in the past, with the events of the server. `old` are those that
-/// existed.
+/// Removes fields whose new time is in the past, with the events of the server. `old` are those
+/// that existed.
 pub(super) fn drop_past(ctx: &mut Ctx<'_>, key: &Bytes, old: &[Bytes]) {
     let event = if is_valkey(ctx) { "hexpired" } else { "hdel" };
     ctx.touch(key, Class::Hash, event);

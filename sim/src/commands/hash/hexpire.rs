@@ -1,5 +1,5 @@
-//! HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the time to live of
-//! fields.
+//! HEXPIRE key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the time to
+//! live of fields.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! HEXPIREAT key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the Unix time at
-//! which fields expire.
+//! HEXPIREAT key seconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the Unix time
+//! at which fields expire.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the time to
-//! live of fields.
+//! HPEXPIRE key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the time
+//! to live of fields.
 
 use bytes::Bytes;
 

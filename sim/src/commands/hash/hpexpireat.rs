@@ -1,5 +1,5 @@
-//! HPEXPIREAT key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the Unix
-//! time at which fields expire.
+//! HPEXPIREAT key milliseconds [NX | XX | GT | LT] FIELDS numfields field [field ...]: sets the
+//! Unix time at which fields expire.
 
 use bytes::Bytes;
 

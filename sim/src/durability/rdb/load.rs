@@ -1,5 +1,5 @@
-//! Reads values from bytes, in every encoding that `redis-server` 7.0 reads, and hashes whose fields
-//! have a time to live in those of later servers.
+//! Reads values from bytes, in every encoding that `redis-server` 7.0 reads, and hashes whose
+//! fields have a time to live in those of later servers.
 
 use bytes::Bytes;
 

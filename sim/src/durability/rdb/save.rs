@@ -83,8 +83,8 @@ pub(super) fn value(out: &mut Output, value: &Value) {
     }
 }
 
-/// Writes a hash whose fields have a time to live, in milliseconds. Valkey writes -1 for none. Redis
-/// writes 0 for none, and in the general encoding the distance from the first time, plus one.
+/// Writes a hash whose fields have a time to live, in milliseconds. Valkey writes -1 for none.
+/// Redis writes 0 for none, and in the general encoding the distance from the first time, plus one.
 fn timed_hash(out: &mut Output, hash: &Hash) {
     if out.is_valkey {
         out.length(hash.len() as u64);
