@@ -179,6 +179,12 @@ impl<'a> Ctx<'a> {
         self.node.config.expiry_rule(self.now_ms)
     }
 
+    /// Returns the rule that decides if a field of a hash has expired. The master's stream itself
+    /// decides when a field is gone.
+    pub fn field_rule(&self) -> ExpiryRule {
+        if self.origin == Origin::Replication { ExpiryRule::at(i64::MIN) } else { self.expiry_rule() }
+    }
+
     /// Finds the place of a live key. Deletes an expired key if this node may, and hides it
     /// otherwise.
     fn find_for(&mut self, key: &[u8], purpose: Purpose) -> Option<Place> {

@@ -12,21 +12,21 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     ),
     (
         Generation::Redis82,
-        "Fields of hashes have no time to live. CLIENT LIST, INFO and MEMORY USAGE are those of 7.0, options \
-         that came later cannot be set. No WAITAOF, XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER MYSHARDID, CLUSTER \
-         SLOT-STATS, vector sets or modules.",
+        "A writable replica does not remove expired fields of hashes by itself. CLIENT LIST, INFO and MEMORY \
+         USAGE are those of 7.0, options that came later cannot be set. No XACKDEL, XDELEX, CLIENT NO-TOUCH, \
+         CLUSTER MYSHARDID, CLUSTER SLOT-STATS, vector sets or modules.",
     ),
     (
         Generation::Valkey81,
         "CLIENT LIST, INFO and MEMORY USAGE are those of Redis 7.0, options that came later cannot be set. \
-         `replica-lazy-flush` has the default of Redis. No WAITAOF, CLIENT CAPA (`-REDIRECT`), CLIENT \
+         `replica-lazy-flush` has the default of Redis. No CLIENT CAPA (`-REDIRECT`), CLIENT \
          IMPORT-SOURCE, CLIENT NO-TOUCH, CLUSTER MYSHARDID, CLUSTER SLOT-STATS or COMMANDLOG.",
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. Fields of hashes have no time to live. No MSETEX, CLUSTERSCAN, slot migration by the \
-         cluster itself, or SENTINEL FAILOVER with COORDINATED. Replicas get snapshots of version 11 whatever \
-         their generation.",
+        "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No MSETEX, \
+         CLUSTERSCAN, slot migration by the cluster itself, or SENTINEL FAILOVER with COORDINATED. Replicas \
+         get snapshots of version 11 whatever their generation.",
     ),
 ];
 

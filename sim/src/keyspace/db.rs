@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use super::{Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiries::Expiries};
+use super::{
+    Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiries::Expiries,
+    field_queue::FieldQueue,
+};
 use crate::blob::Blob;
 
 /// A key's value and its expiry.
@@ -71,6 +74,8 @@ pub struct Db {
     volatile: Dict<()>,
     /// Queue of the volatile keys by expiry time.
     expiries: Expiries,
+    /// Queue of the hashes that have fields with a time to live.
+    timed: FieldQueue,
     /// Bytes of all keys, as last computed.
     accounted: usize,
     /// Slots of `entries` whose keys may have changed since the last [`Db::account`].
@@ -117,6 +122,30 @@ impl Db {
             return None;
         }
         Some(key)
+    }
+
+    /// Returns the wall-clock time in milliseconds at which to check for an expired field of a
+    /// hash. No field expires earlier.
+    pub fn next_field_ms(&self) -> Option<i64> {
+        self.timed.first().map(|(when_ms, _)| when_ms)
+    }
+
+    /// Checks the hash that is due at [`Db::next_field_ms`], and returns its key if a field expires
+    /// then. Otherwise moves the hash to the time of its first field in the queue.
+    pub fn next_timed(&mut self) -> Option<Bytes> {
+        let (look_ms, key) = self.timed.first()?;
+        let first_ms = self.entries.get(key).and_then(|entry| entry.value.first_field_ms());
+        if first_ms.is_some_and(|first_ms| first_ms <= look_ms) {
+            return Some(key.clone());
+        }
+        self.timed.postpone_first(first_ms);
+        None
+    }
+
+    /// Records that a field of the hash at `key` expires at `when_ms`. Storing a whole hash does so
+    /// by itself.
+    pub fn note_field_time(&mut self, key: &[u8], when_ms: i64) {
+        self.timed.note(key, when_ms);
     }
 
     /// Returns all keys and entries, for scans, samples and snapshots.
@@ -204,6 +233,9 @@ impl Db {
         expires_ms: Option<i64>,
         usage: Usage,
     ) -> Option<Entry> {
+        if let Some(when_ms) = value.first_field_ms() {
+            self.timed.note(key.as_ref(), when_ms);
+        }
         let entry = Entry { value, expires: Expires::at(expires_ms), usage, accounted: 0 };
         let (slot, old) = self.entries.insert_slot(key, entry);
         self.note_set(key, slot, old.as_ref(), expires_ms);
@@ -222,6 +254,9 @@ impl Db {
         expires_ms: Option<i64>,
         usage: Usage,
     ) -> Entry {
+        if let Some(when_ms) = value.first_field_ms() {
+            self.timed.note(key, when_ms);
+        }
         let (_, entry) = self.entries.at_mut(place.0).expect("the place of a key");
         let old =
             std::mem::replace(entry, Entry { value, expires: Expires::at(expires_ms), usage, accounted: 0 });

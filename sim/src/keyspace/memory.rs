@@ -106,7 +106,7 @@ impl Value {
 }
 
 fn of_hash(hash: &Hash) -> usize {
-    if hash.encoding() == "listpack" {
+    if hash.is_compact() {
         let sizes = hash.sample(PACKED_SAMPLES).map(|(field, value)| packed(field) + packed(value));
         return allocated(listpack::FRAME.saturating_add(extrapolated(hash.len(), sizes)));
     }

@@ -8,6 +8,8 @@ mod dict;
 mod encodings;
 mod expiries;
 mod expiry;
+mod field_queue;
+mod field_times;
 mod hash;
 mod list;
 mod listpack;

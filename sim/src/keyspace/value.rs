@@ -89,6 +89,12 @@ impl Value {
         }
     }
 
+    /// Returns the wall-clock time in milliseconds after which the first field of a hash has
+    /// expired; `None` if no field expires.
+    pub fn first_field_ms(&self) -> Option<i64> {
+        if let Value::Hash(hash) = self { hash.first_time_ms() } else { None }
+    }
+
     /// Returns true if a collection has lost its last element; its key is then removed.
     pub fn is_empty_collection(&self) -> bool {
         match self {

@@ -1,12 +1,12 @@
-//! Active expiry: a master deletes all its expired keys, a replica only those that clients wrote to
-//! it.
+//! Active expiry: a master deletes all its expired keys and fields, a replica only the keys that
+//! clients wrote to it.
 
 use bytes::Bytes;
 
 use crate::{
     effect::{Changer, Class, Effects, PropagateTo, Propagated, Touch},
     env::Env,
-    keyspace::Db,
+    keyspace::{Db, ExpiryRule, Hash},
     node::Node,
 };
 
@@ -28,7 +28,7 @@ impl Node {
         !self.is_paused() && (!self.is_replica() || is_ours())
     }
 
-    /// Returns when to look for the next expired key that this node deletes unasked, in
+    /// Returns when to look for the next expired key or field that this node deletes unasked, in
     /// milliseconds of the wall clock.
     pub fn next_expiry_ms(&self) -> Option<i64> {
         if !self.debug.active_expire || self.is_paused() || self.loading.is_some() {
@@ -37,7 +37,7 @@ impl Node {
         if self.is_replica() {
             return self.replication.own_expiries.next_ms();
         }
-        self.dbs.iter().filter_map(Db::next_expiry_ms).min()
+        self.dbs.iter().flat_map(|db| [db.next_expiry_ms(), db.next_field_ms()]).flatten().min()
     }
 
     /// Deletes a key whose TTL has ended, with the effects of an expiry.
@@ -52,5 +52,36 @@ impl Node {
         effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
         let wanted = self.config.notify_keyspace_events;
         effects.touched.push(Touch::new(db, key, (Class::Expired, "expired"), wanted, Changer::Server));
+    }
+
+    /// Deletes the fields of a hash whose TTL has ended, and the key if no field is left. Redis
+    /// propagates each field on its own, Valkey all in one command.
+    pub fn expire_fields(&mut self, effects: &mut Effects, db: usize, key: &Bytes, rule: ExpiryRule) {
+        let Ok(Some(hash)) = self.dbs[db].typed_mut::<Hash>(key) else { return };
+        let mut gone = Vec::new();
+        while let Some(field) = hash.next_expired(rule).map(|field| field.to_bytes()) {
+            hash.remove(&field);
+            gone.push(field);
+        }
+        if gone.is_empty() {
+            return;
+        }
+        let is_empty = hash.is_empty();
+        let is_valkey = self.config.generation.is_valkey();
+        let wanted = self.config.notify_keyspace_events;
+        let touch = |class, event| Touch::new(db, key.clone(), (class, event), wanted, Changer::Server);
+        let mut propagate = |name: &'static str, rest: &[Bytes]| {
+            let args = [&[Bytes::from_static(name.as_bytes()), key.clone()][..], rest].concat();
+            effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
+        };
+        gone.chunks(if is_valkey { gone.len() } else { 1 }).for_each(|fields| propagate("HDEL", fields));
+        effects.touched.push(touch(if is_valkey { Class::Expired } else { Class::Hash }, "hexpired"));
+        if is_empty {
+            if is_valkey {
+                propagate("UNLINK", &[]);
+            }
+            self.dbs[db].remove(key);
+            effects.touched.push(touch(Class::Generic, "del"));
+        }
     }
 }

@@ -98,9 +98,9 @@ impl Server {
         [expiry, idle, written].into_iter().flatten().min()
     }
 
-    /// Deletes expired keys, the longest expired first. A real server finds them by sampling, and
-    /// leaves some for later ticks if they are few among many. Here only the limit per tick delays
-    /// a key.
+    /// Deletes expired keys and fields, the longest expired first. A real server finds them by
+    /// sampling, and leaves some for later ticks if they are few among many. Here only the limit
+    /// per tick delays a key.
     fn expire_actively(&mut self, env: &mut Env) {
         let rule = self.node.config.expiry_rule(env.wall.as_millis());
         for _ in 0..EXPIRED_PER_TICK_MAX {
@@ -113,6 +113,9 @@ impl Server {
                 continue;
             }
             for db in 0..self.node.dbs.len() {
+                if self.node.dbs[db].next_field_ms().is_some_and(expired) {
+                    self.expire_fields(env, db, rule);
+                }
                 if !self.node.dbs[db].next_expiry_ms().is_some_and(expired) {
                     continue;
                 }
@@ -122,6 +125,15 @@ impl Server {
                 self.settle(env, effects);
             }
         }
+    }
+
+    /// Deletes the expired fields of the hash that is due next, if any has expired.
+    fn expire_fields(&mut self, env: &mut Env, db: usize, rule: ExpiryRule) {
+        let Some(key) = self.node.dbs[db].next_timed() else { return };
+        let mut effects = Effects::default();
+        self.node.expire_fields(&mut effects, db, &key, rule);
+        effects.separately = !self.node.config.generation.is_valkey();
+        self.settle(env, effects);
     }
 
     /// Deletes the next key that this replica expires by itself, if it is still expired.

@@ -220,8 +220,9 @@ fn look_up(ctx: &mut Ctx<'_>, pattern: &[u8], element: &Blob) -> Option<Blob> {
         None => (after, None),
     };
     let key = [before, element, after].concat();
+    let rule = ctx.field_rule();
     match (&ctx.lookup_read(&key)?.value, field) {
-        (Value::Hash(hash), Some(field)) => hash.get(field).map(Blob::apart),
+        (Value::Hash(hash), Some(field)) => hash.get_by(field, rule).map(Blob::apart),
         (Value::String(string), None) => Some(string.bytes().apart()),
         _ => None,
     }

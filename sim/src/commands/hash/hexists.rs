@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::fields::look;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     keyspace::Hash,
@@ -21,5 +22,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Hash>(&args[1])?.is_some_and(|hash| hash.contains(&args[2])).into())
+    let rule = ctx.field_rule();
+    let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(false.into()) };
+    if hash.is_expired(&args[2], rule) {
+        look(ctx, &args[1], &args[2]);
+        return Ok(false.into());
+    }
+    Ok(hash.contains(&args[2]).into())
 }

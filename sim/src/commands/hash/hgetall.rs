@@ -21,6 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let rule = ctx.field_rule();
     let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(Reply::Map(Vec::new())) };
-    Ok(Reply::Map(hash.iter().map(|(field, value)| (field.into(), value.into())).collect()))
+    Ok(Reply::Map(hash.iter_by(rule).map(|(field, value)| (field.into(), value.into())).collect()))
 }

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 
+use super::fields::{Stored, is_valkey, look};
 use crate::{
     blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
@@ -25,14 +26,28 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, field, increment) = (&args[1], &args[2], integer(&args[3])?);
-    let value = match ctx.modify::<Hash>(key)?.and_then(|hash| hash.get(field)) {
+    let rule = ctx.field_rule();
+    let hash = ctx.modify::<Hash>(key)?;
+    let is_expired = hash.as_ref().is_some_and(|hash| hash.is_expired(field, rule));
+    let value = match hash.and_then(|hash| hash.get_by(field, rule)) {
         Some(value) => integer(value).map_err(|_| Error::of("ERR hash value is not an integer"))?,
         None => 0,
     };
     let sum = value.checked_add(increment).ok_or(Error::INCREMENT_OVERFLOW)?;
+    if is_expired {
+        look(ctx, key, field);
+    }
     let encodings = ctx.node.config.encodings;
-    ctx.modify_or_create::<Hash>(key)?.set(field, Blob::integer(sum), &encodings);
+    let hash = ctx.modify_or_create::<Hash>(key)?;
+    let stored = Stored::new(hash, field, rule);
+    hash.set(field, Blob::integer(sum), &encodings);
+    if stored.was_expired {
+        ctx.touch(key, Class::Hash, "hexpired");
+    }
     ctx.replied();
     ctx.changed(key, Class::Hash, "hincrby");
+    if is_valkey(ctx) && stored.has_times {
+        ctx.propagate_as(vec![stored.command(key, field, sum.to_string().into())]);
+    }
     Ok(sum.into())
 }

@@ -3,9 +3,11 @@
 
 use bytes::Bytes;
 
+use super::fields::{Stored, look};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, long_double::LongDouble},
     effect::Class,
+    generation::Generation,
     keyspace::Hash,
     resp::Reply,
 };
@@ -28,17 +30,36 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !increment.is_finite() {
         return Err(Error::of("ERR value is NaN or Infinity"));
     }
-    let value = match ctx.modify::<Hash>(key)?.and_then(|hash| hash.get(field)) {
+    let rule = ctx.field_rule();
+    let hash = ctx.modify::<Hash>(key)?;
+    let is_expired = hash.as_ref().is_some_and(|hash| hash.is_expired(field, rule));
+    let value = match hash.and_then(|hash| hash.get_by(field, rule)) {
         Some(value) => LongDouble::parse(value).ok_or(Error::of("ERR hash value is not a float"))?,
         None => LongDouble::ZERO,
     };
     let sum = value.add(&increment).ok_or(Error::INCREMENT_NOT_FINITE)?;
     let text = Bytes::from(sum.to_string());
+    if is_expired {
+        look(ctx, key, field);
+    }
     let encodings = ctx.node.config.encodings;
-    ctx.modify_or_create::<Hash>(key)?.set(field, &text, &encodings);
+    let hash = ctx.modify_or_create::<Hash>(key)?;
+    let stored = Stored::new(hash, field, rule);
+    hash.set(field, &text, &encodings);
+    if stored.was_expired {
+        ctx.touch(key, Class::Hash, "hexpired");
+    }
     ctx.replied();
     ctx.changed(key, Class::Hash, "hincrbyfloat");
     // Propagate the sum, not the increment: replicas must not round.
-    ctx.propagate_as(vec![vec!["HSET".into(), key.clone(), field.clone(), text.clone()]]);
+    let command = match ctx.node.config.generation {
+        Generation::Redis82 => {
+            let pair = [field.clone(), text.clone()];
+            [&["HSETEX".into(), key.clone(), "KEEPTTL".into(), "FIELDS".into(), "1".into()][..], &pair]
+                .concat()
+        }
+        _ => stored.command(key, field, text.clone()),
+    };
+    ctx.propagate_as(vec![command]);
     Ok(text.into())
 }

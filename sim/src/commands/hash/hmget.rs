@@ -2,8 +2,10 @@
 
 use bytes::Bytes;
 
+use super::fields::remove_expired;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    effect::Class,
     keyspace::Hash,
     resp::Reply,
 };
@@ -21,7 +23,15 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let hash = ctx.read::<Hash>(&args[1])?;
-    let value = |field: &Bytes| hash.and_then(|hash| hash.get(field).cloned()).into();
-    Ok(Reply::Array(args[2..].iter().map(value).collect()))
+    let rule = ctx.field_rule();
+    let (key, fields) = (&args[1], &args[2..]);
+    let hash = ctx.read::<Hash>(key)?;
+    let value = |field: &Bytes| hash.and_then(|hash| hash.get_by(field, rule).cloned()).into();
+    let reply = Reply::Array(fields.iter().map(value).collect());
+    let has_expired = hash.is_some_and(|hash| fields.iter().any(|field| hash.is_expired(field, rule)));
+    // As in Redis 8.2: no event if no field is left.
+    if has_expired && remove_expired(ctx, key, fields) > 0 && !ctx.remove_if_empty(key) {
+        ctx.touch(key, Class::Hash, "hexpired");
+    }
+    Ok(reply)
 }

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 
+use super::fields::sweep;
 use crate::{
     commands::{
         Ctx, Error, Flags, Group, Keys, Spec,
@@ -41,11 +42,22 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some(reply) = count.and_then(|count| cut_short(ctx, count)) {
         return Ok(reply);
     }
+    sweep(ctx, &args[1]);
+    let rule = ctx.field_rule();
     let (env, db) = (&mut *ctx.env, &ctx.node.dbs[ctx.db]);
-    let hash = db.typed::<Hash>(&args[1])?.expect("it was just read");
-    let random = |env: &mut Env| hash.random(|len| env.random_below(len));
+    let Some(hash) = db.typed::<Hash>(&args[1])? else {
+        return Ok(if count.is_some() { Reply::Array(Vec::new()) } else { Reply::Null });
+    };
+    // Expired fields that are not removed yet are not drawn.
+    let live: Option<Vec<_>> = hash.next_expired(rule).map(|_| hash.iter_by(rule).collect());
+    let len = live.as_ref().map_or(hash.len(), Vec::len);
+    let random = |env: &mut Env| match &live {
+        Some(live) if live.is_empty() => None,
+        Some(live) => Some(live[env.random_below(live.len())]),
+        None => hash.random(|len| env.random_below(len)),
+    };
     let Some(count) = count else { return Ok(random(env).map(|(field, _)| field).into()) };
-    let drawn = draw_elements(env, hash.len(), count, random, || hash.iter().collect())?.into_iter();
+    let drawn = draw_elements(env, len, count, random, || hash.iter_by(rule).collect())?.into_iter();
     Ok(if with_values {
         Reply::Pairs(drawn.map(|(field, value)| (field.into(), value.into())).collect())
     } else {

@@ -25,10 +25,15 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let cursor = cursor(&args[2])?;
+    let rule = ctx.field_rule();
     let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(reply(0, Vec::new())) };
     let options = ScanOptions::parse(&args[3..], false)?;
     let (cursor, found) = options.sweep(cursor, |cursor, found| {
-        hash.scan(cursor, |field, value| found.push((field.apart(), value.apart())))
+        hash.scan(cursor, |field, value| {
+            if !hash.is_expired(field, rule) {
+                found.push((field.apart(), value.apart()));
+            }
+        })
     });
     let wanted = found.into_iter().filter(|(field, _)| options.wants(field));
     Ok(reply(cursor, wanted.flat_map(|(field, value)| [field.into(), value.into()]).collect()))

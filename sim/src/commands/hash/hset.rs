@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::fields::is_valkey;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
@@ -32,8 +33,21 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Resul
         return Err(Error::arity(command));
     }
     let encodings = ctx.node.config.encodings;
+    // In Valkey a field that has expired is a new one.
+    let hides = is_valkey(ctx).then(|| ctx.field_rule());
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;
-    let new = pairs.iter().filter(|[field, value]| hash.set(field, value, &encodings)).count();
+    let mut expired = 0;
+    let set = |[field, value]: &&[Bytes; 2]| {
+        let is_new = hash.set(field, value, &encodings);
+        let was_expired =
+            hash.clear_time(field).zip(hides).is_some_and(|(when_ms, rule)| rule.is_past(when_ms));
+        expired += usize::from(was_expired);
+        is_new || was_expired
+    };
+    let new = pairs.iter().filter(set).count();
+    if expired > 0 {
+        ctx.touch(&args[1], Class::Hash, "hexpired");
+    }
     ctx.replied();
     ctx.changed_by(pairs.len(), &args[1], Class::Hash, "hset");
     Ok(new)

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::fields::{is_valkey, look};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
@@ -24,12 +25,26 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let encodings = ctx.node.config.encodings;
     let (key, field) = (&args[1], &args[2]);
-    let hash = ctx.modify_or_create::<Hash>(key)?;
-    if hash.contains(field) {
+    let rule = ctx.field_rule();
+    let is_valkey = is_valkey(ctx);
+    let mut hash = ctx.modify_or_create::<Hash>(key)?;
+    if hash.is_expired(field, rule) {
+        look(ctx, key, field);
+        hash = ctx.modify_or_create::<Hash>(key)?;
+    }
+    if hash.get_by(field, rule).is_some() {
         return Ok(Reply::Integer(0));
     }
+    let has_times = hash.has_times();
+    let was_expired = hash.clear_time(field).is_some();
     hash.set(field, &args[3], &encodings);
+    if was_expired {
+        ctx.touch(key, Class::Hash, "hexpired");
+    }
     ctx.replied();
     ctx.changed(key, Class::Hash, "hset");
+    if is_valkey && has_times {
+        ctx.propagate_as(vec![vec!["HSET".into(), key.clone(), field.clone(), args[3].clone()]]);
+    }
     Ok(Reply::Integer(1))
 }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::fields::look;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     keyspace::Hash,
@@ -21,5 +22,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.read::<Hash>(&args[1])?.and_then(|hash| hash.get(&args[2])).map_or(0, |value| value.len()).into())
+    let rule = ctx.field_rule();
+    let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(Reply::Integer(0)) };
+    if hash.is_expired(&args[2], rule) {
+        look(ctx, &args[1], &args[2]);
+        return Ok(Reply::Integer(0));
+    }
+    Ok(hash.get(&args[2]).map_or(0, |value| value.len()).into())
 }

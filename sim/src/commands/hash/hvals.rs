@@ -21,6 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let rule = ctx.field_rule();
     let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(Reply::Array(Vec::new())) };
-    Ok(Reply::Array(hash.iter().map(|(_, value)| value.into()).collect()))
+    Ok(Reply::Array(hash.iter_by(rule).map(|(_, value)| value.into()).collect()))
 }

@@ -52,8 +52,8 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
     ("append hsetnx linsert lpush lpushx pfadd rpush rpushx sadd", &[key(1, &[RW, INSERT])]),
     (
         "bitcount bitfield_ro bitpos dump expiretime geodist geohash geopos georadius_ro \
-      georadiusbymember_ro geosearch get getbit getrange hget hgetall hkeys hmget \
-      hrandfield hscan hvals lindex lpos lrange pexpiretime pttl smembers smismember \
+      georadiusbymember_ro geosearch get getbit getrange hexpiretime hget hgetall hkeys hmget \
+      hpexpiretime hpttl hrandfield hscan httl hvals lindex lpos lrange pexpiretime pttl smembers smismember \
       srandmember sscan substr ttl xpending xrange xrevrange zcount zlexcount zmscore \
       zrandmember zrange zrangebylex zrangebyscore zrank zrevrange zrevrangebylex \
       zrevrangebyscore zrevrank zscan zscore",
@@ -84,7 +84,8 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
     ("evalsha_ro", &[counted(2, &[RO, ACCESS])]),
     ("exists touch watch", &[keys(1, -1, 1, &[RO])]),
     (
-        "expire expireat geoadd hmset hset lset persist pexpire pexpireat setrange xack \
+        "expire expireat geoadd hexpire hexpireat hmset hpersist hpexpire hpexpireat hset hsetex lset \
+      persist pexpire pexpireat setrange xack \
       xclaim xsetid zadd",
         &[key(1, &[RW, UPDATE])],
     ),
@@ -114,8 +115,8 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
         ],
     ),
     ("geosearchstore zrangestore", &[key(1, &[OW, UPDATE]), key(2, &[RO, ACCESS])]),
-    ("getdel lpop rpop spop zpopmax zpopmin", &[key(1, &[RW, ACCESS, DELETE])]),
-    ("getex", &[key(1, &[RW, ACCESS, UPDATE]).because("the time to live may change")]),
+    ("getdel hgetdel lpop rpop spop zpopmax zpopmin", &[key(1, &[RW, ACCESS, DELETE])]),
+    ("getex hgetex", &[key(1, &[RW, ACCESS, UPDATE]).because("the time to live may change")]),
     (
         "hdel lrem ltrim srem xautoclaim xdel xtrim zrem zremrangebylex zremrangebyrank \
       zremrangebyscore",

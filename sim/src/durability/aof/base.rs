@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::{
-    keyspace::{Db, Group, Stream, Value},
+    keyspace::{Db, Group, Hash, Stream, Value},
     replication::encode,
     resp::format_double,
     script::Libraries,
@@ -39,6 +39,7 @@ fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {
         Value::Hash(hash) => {
             let pairs = hash.iter().map(|(field, value)| [field.to_bytes(), value.to_bytes()]);
             many(out, "HMSET", key, pairs);
+            times(out, key, hash);
         }
         Value::SortedSet(set) => {
             let members =
@@ -46,6 +47,18 @@ fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {
             many(out, "ZADD", key, members);
         }
         Value::Stream(stream) => self::stream(out, key, stream),
+    }
+}
+
+/// Writes the times of fields. Of those with the same time, the last one set comes first.
+fn times(out: &mut Vec<u8>, key: &[u8], hash: &Hash) {
+    if !hash.has_times() {
+        return;
+    }
+    let fields: Vec<_> = hash.iter().filter_map(|(field, _)| Some((field, hash.time_of(field)?))).collect();
+    for (field, when_ms) in fields.into_iter().rev() {
+        let when = when_ms.to_string();
+        command(out, &[b"HPEXPIREAT", key, when.as_bytes(), b"FIELDS", b"1", field]);
     }
 }
 

@@ -1,10 +1,16 @@
-//! Reads values from bytes, in every encoding that `redis-server` 7.0 reads.
+//! Reads values from bytes, in every encoding that `redis-server` 7.0 reads, and hashes whose
+//! fields have a time to live in those of later servers.
 
 use bytes::Bytes;
 
 use super::{Input, Item, RdbError, intset, kind, listpack, stream, ziplist};
-use crate::keyspace::{Encodings, Hash, List, Set, SortedSet, Str, Value};
+use crate::{
+    config::Config,
+    generation::Generation,
+    keyspace::{Encodings, Hash, List, Set, SortedSet, Str, Value},
+};
 
+const TIME: &str = "the time of a field";
 const TWICE: RdbError = RdbError::Damaged("an element that is there twice");
 /// The numbers that mark a node of a list as one element, or as many.
 const PLAIN: usize = 1;
@@ -14,7 +20,8 @@ const PACKED: usize = 2;
 ///
 /// # Errors
 /// If the bytes are not a valid value, or are an empty collection, which cannot be a value.
-pub(super) fn value(input: &mut Input<'_>, kind: u8, encodings: &Encodings) -> Result<Value, RdbError> {
+pub(super) fn value(input: &mut Input<'_>, kind: u8, config: &Config) -> Result<Value, RdbError> {
+    let (encodings, generation) = (&config.encodings, config.generation);
     // A value in a compact encoding keeps it, however long its elements are.
     let compact = Encodings { hash_value_max: usize::MAX, sorted_set_value_max: usize::MAX, ..*encodings };
     let value = match kind {
@@ -49,6 +56,38 @@ pub(super) fn value(input: &mut Input<'_>, kind: u8, encodings: &Encodings) -> R
             let pack = input.string()?;
             let elements = listpack(&pack)?.into_iter().map(Item::bytes).collect();
             hash(pairs(elements)?.into_iter().map(Ok), &compact)?
+        }
+        kind::HASH_2 if generation == Generation::Valkey91 => {
+            let len = input.length()?;
+            let fields = (0..len).map(|_| {
+                let (field, value) = (input.string()?, input.string()?);
+                let when_ms = i64::from_le_bytes(input.array(TIME)?);
+                Ok((field, value, (when_ms != -1).then_some(when_ms)))
+            });
+            timed_hash(fields, encodings, true)?
+        }
+        kind::HASH_METADATA if generation == Generation::Redis82 => {
+            let first_ms = i64::from_le_bytes(input.array(TIME)?);
+            let len = input.length()?;
+            let fields = (0..len).map(|_| {
+                let distance = input.number()?;
+                let when_ms = first_ms.wrapping_add_unsigned(distance).wrapping_sub(1);
+                Ok((input.string()?, input.string()?, (distance != 0).then_some(when_ms)))
+            });
+            timed_hash(fields, encodings, false)?
+        }
+        kind::HASH_LISTPACK_EX if generation == Generation::Redis82 => {
+            input.take(8, TIME)?;
+            let pack = input.string()?;
+            let items = listpack(&pack)?;
+            let (triples, []) = items.as_chunks::<3>() else {
+                return Err(RdbError::Damaged("the parts of fields with a time"));
+            };
+            let fields = triples.iter().map(|[field, value, time]| {
+                let when_ms = time.integer().ok_or(RdbError::Damaged(TIME))?;
+                Ok((field.bytes(), value.bytes(), (when_ms != 0).then_some(when_ms)))
+            });
+            timed_hash(fields, &compact, false)?
         }
         kind::ZSET => {
             let len = input.length()?;
@@ -120,6 +159,31 @@ fn hash(
         if !hash.set(&field, value, encodings) {
             return Err(TWICE);
         }
+    }
+    Ok(Value::Hash(hash))
+}
+
+/// Makes a hash of fields with their values and times. In a listpack the fields are in order.
+fn timed_hash(
+    fields: impl Iterator<Item = Result<(Bytes, Bytes, Option<i64>), RdbError>>,
+    encodings: &Encodings,
+    as_table: bool,
+) -> Result<Value, RdbError> {
+    let mut hash = Hash::default();
+    let mut times = Vec::new();
+    for field in fields {
+        let (field, value, time_ms) = field?;
+        if !hash.set(&field, value, encodings) {
+            return Err(TWICE);
+        }
+        times.extend(time_ms.map(|when_ms| (field, when_ms)));
+    }
+    // Of fields with the same time, the last one set comes first.
+    for (field, when_ms) in times.into_iter().rev() {
+        if when_ms < 0 {
+            return Err(RdbError::Damaged(TIME));
+        }
+        hash.set_time(&field, when_ms, as_table);
     }
     Ok(Value::Hash(hash))
 }

@@ -79,4 +79,10 @@ mod kind {
     pub(super) const ZSET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST2: u8 = 18;
     pub(super) const STREAM_LISTPACKS_2: u8 = 19;
+    /// A hash whose fields have a time to live, of Valkey.
+    pub(super) const HASH_2: u8 = 22;
+    /// A hash whose fields have a time to live, of Redis.
+    pub(super) const HASH_METADATA: u8 = 24;
+    /// The same in the compact encoding.
+    pub(super) const HASH_LISTPACK_EX: u8 = 25;
 }

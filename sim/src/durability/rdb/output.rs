@@ -16,6 +16,8 @@ pub struct Output {
     packer: Option<Packer>,
     /// `list-max-listpack-size`
     pub(super) list_node_size: i32,
+    /// Write hashes whose fields have a time to live as Valkey does, not as Redis.
+    pub(super) is_valkey: bool,
 }
 
 impl Output {
@@ -23,7 +25,8 @@ impl Output {
     /// shorter.
     pub fn new(config: &Config) -> Output {
         let packer = config.rdb_compression.then(Packer::default);
-        Output { bytes: Vec::new(), packer, list_node_size: config.list_node_size }
+        let is_valkey = config.generation.is_valkey();
+        Output { bytes: Vec::new(), packer, list_node_size: config.list_node_size, is_valkey }
     }
 
     /// Adds bytes as they are.

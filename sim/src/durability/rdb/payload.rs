@@ -46,7 +46,8 @@ pub fn saved_len(value: &Value, config: &Config) -> usize {
 /// Returns a value as the payload of DUMP.
 pub fn dump(value: &Value, config: &Config) -> Bytes {
     let mut out = Output::new(config);
-    out.byte(save::kind(value));
+    let kind = save::kind(&out, value);
+    out.byte(kind);
     save::value(&mut out, value);
     seal(out.into_bytes(), config.generation)
 }
@@ -59,5 +60,5 @@ pub fn dump(value: &Value, config: &Config) -> Bytes {
 pub fn restore(payload: &[u8], config: &Config) -> Result<Value, RdbError> {
     let mut input = Input::new(payload);
     let kind = input.byte("the type of a value")?;
-    load::value(&mut input, kind, &config.encodings)
+    load::value(&mut input, kind, config)
 }

@@ -89,7 +89,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
             opcode::FUNCTION2 => libraries.push(input.string()?),
             kind => {
                 let key = input.string()?;
-                let value = load::value(&mut input, kind, &config.encodings);
+                let value = load::value(&mut input, kind, config);
                 let expires_ms = expires_ms.take();
                 let usage = usage.take().unwrap_or(Usage::new(now_ms));
                 let is_expired = !keep_expired && expires_ms.is_some_and(|when_ms| rule.is_past(when_ms));

@@ -2,7 +2,7 @@
 
 use super::{Listpack, Output, intset, kind, stream};
 use crate::{
-    keyspace::{List, Value},
+    keyspace::{Hash, List, Value},
     resp::format_double,
 };
 
@@ -13,12 +13,17 @@ const ELEMENT_OVERHEAD: usize = 8;
 const PACKED: u64 = 2;
 
 /// Returns the type byte of a value.
-pub(super) fn kind(value: &Value) -> u8 {
+pub(super) fn kind(out: &Output, value: &Value) -> u8 {
     match value {
         Value::String(_) => kind::STRING,
         Value::List(_) => kind::LIST_QUICKLIST2,
         Value::Set(set) if set.integers().is_some() => kind::SET_INTSET,
         Value::Set(_) => kind::SET,
+        Value::Hash(hash) if hash.has_times() => match (out.is_valkey, hash.is_compact()) {
+            (true, _) => kind::HASH_2,
+            (false, true) => kind::HASH_LISTPACK_EX,
+            (false, false) => kind::HASH_METADATA,
+        },
         Value::Hash(hash) if hash.is_compact() => kind::HASH_LISTPACK,
         Value::Hash(_) => kind::HASH,
         Value::SortedSet(set) if set.is_compact() => kind::ZSET_LISTPACK,
@@ -39,6 +44,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
                 set.iter().for_each(|member| out.string(&member));
             }
         },
+        Value::Hash(hash) if hash.has_times() => timed_hash(out, hash),
         Value::Hash(hash) if hash.is_compact() => {
             let mut pack = Listpack::default();
             for (field, value) in hash.iter() {
@@ -74,6 +80,37 @@ pub(super) fn value(out: &mut Output, value: &Value) {
             }
         }
         Value::Stream(stream) => stream::write(out, stream),
+    }
+}
+
+/// Writes a hash whose fields have a time to live, in milliseconds. Valkey writes -1 for none.
+/// Redis writes 0 for none, and in the general encoding the distance from the first time, plus one.
+fn timed_hash(out: &mut Output, hash: &Hash) {
+    if out.is_valkey {
+        out.length(hash.len() as u64);
+        for (field, value) in hash.iter() {
+            out.string(field);
+            out.string(value);
+            out.raw(&hash.time_of(field).unwrap_or(-1).to_le_bytes());
+        }
+        return;
+    }
+    let first_ms = hash.first_time_ms().unwrap_or(0);
+    out.raw(&first_ms.to_le_bytes());
+    if hash.is_compact() {
+        let mut pack = Listpack::default();
+        for (field, value) in hash.iter() {
+            pack.push(field);
+            pack.push(value);
+            pack.push_integer(hash.time_of(field).unwrap_or(0));
+        }
+        return out.string(&pack.finish());
+    }
+    out.length(hash.len() as u64);
+    for (field, value) in hash.iter() {
+        out.length(hash.time_of(field).map_or(0, |when_ms| when_ms.abs_diff(first_ms) + 1));
+        out.string(field);
+        out.string(value);
     }
 }
 

@@ -73,7 +73,8 @@ pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config
                 }
                 _ => {}
             }
-            out.byte(save::kind(&entry.value));
+            let kind = save::kind(&out, &entry.value);
+            out.byte(kind);
             out.string(key);
             save::value(&mut out, &entry.value);
         }

@@ -114,6 +114,39 @@ fn empty_collections_and_elements_that_are_there_twice_are_refused() {
     }
 }
 
+/// Hashes whose fields have a time to live, as the servers write them.
+#[test]
+fn fields_keep_their_times_in_the_payloads_of_each_server() {
+    for (generation, is_rewritten, hex) in [
+        (
+            Generation::Redis82,
+            true,
+            "19189c724e180900002d2d00000009008161020101f4189c724e1809000009816302c12c02f40c9e724e180900000981 620202010001ff",
+        ),
+        // The order of a table is that of its history.
+        (Generation::Redis82, false, "18189c724e180900000341f50163c12c01000162c002010161c001"),
+        (
+            Generation::Valkey91,
+            true,
+            "16030161c001189c724e180900000162c002ffffffffffffffff0163c12c010c9e724e18090000",
+        ),
+    ] {
+        let payload = unhex(&hex.replace(' ', ""));
+        let config = Config::of(generation);
+        let value = restore(&payload, &config).expect("a hash");
+        assert_eq!(contents(&value), ("hash", ["a=1", "b=2", "c=300"].map(str::to_owned).to_vec()));
+        let Value::Hash(hash) = &value else { panic!("no hash: {value:?}") };
+        let times = ["a", "b", "c"].map(|field| hash.time_of(field.as_bytes()));
+        assert_eq!(times, [Some(9_999_999_999_000), None, Some(9_999_999_999_500)]);
+        let sealed = dump(&value, &config);
+        let again = unseal(&sealed, true, generation).expect("a payload");
+        assert!(!is_rewritten || again == payload, "{generation}: {again:02x?}");
+        let again = restore(again, &config).expect("a hash");
+        assert_eq!((again.encoding(), again.first_field_ms()), (value.encoding(), value.first_field_ms()));
+        assert!(restore(&payload, &Config::default()).is_err(), "7.0 knows no such value");
+    }
+}
+
 fn values() -> impl Strategy<Value = Value> {
     let word = || {
         prop_oneof![
