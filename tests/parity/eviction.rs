@@ -26,8 +26,8 @@ fn ask(server: &mut impl Play, words: &[&str]) -> Result<Wire, Failed> {
 }
 
 /// Loads scripts until some are evicted, and returns what SCRIPT EXISTS says of the first ones: the
-/// script of SCRIPT LOAD alone, then those of EVAL, of which number 1 is used again, and number 3 is
-/// loaded by SCRIPT LOAD as well.
+/// script of SCRIPT LOAD alone, then those of EVAL, of which number 1 is used again, and number 3
+/// is loaded by SCRIPT LOAD as well.
 fn left(server: &mut impl Play) -> Result<Vec<Wire>, Failed> {
     let mut shas = Vec::new();
     for n in 0..=500 {

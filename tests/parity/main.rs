@@ -6,8 +6,8 @@
 //! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` records the expected
 //! replies of the real server again.
 //!
-//! `LOCKSTORM_COMPARE=valkey-9.1 cargo test -p lockstorm-sim --test parity` plays every transcript of
-//! Redis 7.0 on the real server of another generation, and expects its replies of the simulator.
+//! `LOCKSTORM_COMPARE=valkey-9.1 cargo test -p lockstorm-sim --test parity` plays every transcript
+//! of Redis 7.0 on the real server of another generation, and expects its replies of the simulator.
 
 mod aof;
 mod eviction;

@@ -28,9 +28,9 @@ use lockstorm::{
     },
 };
 
-/// Runs scenarios on each of the real servers, `jobs` at a time. A peer, if there is one, replaces the clients'
-/// software. If some runs are impossible, `skip` leaves them out; without it nothing is run. A run
-/// that must be given up ends the command, or is undecided if there is a peer.
+/// Runs scenarios on each of the real servers, `jobs` at a time. A peer, if there is one, replaces
+/// the clients' software. If some runs are impossible, `skip` leaves them out; without it nothing
+/// is run. A run that must be given up ends the command, or is undecided if there is a peer.
 pub(super) fn run(
     sources: &[Source],
     (peer, jobs): (Option<&Peer>, usize),

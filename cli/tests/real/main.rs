@@ -1,16 +1,14 @@
 //! Scenarios against real servers, if available; `LOCKSTORM_REQUIRE_REDIS=1` requires them.
 
+mod server;
 mod two_ways;
 mod unseen;
 mod wire;
-
-use std::sync::LazyLock;
 
 use lockstorm::{
     file::{
         plan::Plan,
         scenario::{Source, parse},
-        server::{Server, Servers},
     },
     judge::{
         history::{Ended, EventKind},
@@ -21,6 +19,7 @@ use lockstorm::{
 };
 use lockstorm_sim::world::TraceRetention;
 
+use server::{SERVERS, redis};
 use two_ways::changes;
 
 const HANDOVER: &str = r#"
@@ -281,28 +280,6 @@ storm = "2s"
 [expect]
 owner-safety = { violated = { times = 1 } }
 "#;
-
-/// The server under test: `redis-server` on the PATH, or the program in `LOCKSTORM_REDIS_SERVER`.
-static SERVERS: LazyLock<Result<Servers, String>> = LazyLock::new(|| {
-    let found = match std::env::var_os("LOCKSTORM_REDIS_SERVER") {
-        Some(program) => Server::at(program.as_ref()),
-        None => Server::on_path(),
-    };
-    found.map(|server| Servers::new(server, Vec::new()))
-});
-
-/// Returns true if a server is available; prints one line if not.
-fn redis() -> bool {
-    match &*SERVERS {
-        Ok(_) => true,
-        Err(why) => {
-            let required = std::env::var_os("LOCKSTORM_REQUIRE_REDIS").is_some_and(|value| value == "1");
-            assert!(!required, "{why}, and LOCKSTORM_REQUIRE_REDIS=1");
-            eprintln!("{why}: no scenario is run on a real Redis");
-            false
-        }
-    }
-}
 
 fn source(text: &str) -> Source {
     parse("real.toml", text).expect("it is a scenario")

@@ -34,6 +34,9 @@ impl Default for Hash {
     }
 }
 
+/// The list and the table of a hash, one of which is `None`.
+type Parts<'a> = (Option<&'a Vec<(Blob, Blob)>>, Option<&'a Dict<Blob>>);
+
 impl Hash {
     /// Returns the number of fields.
     pub fn len(&self) -> usize {
@@ -120,7 +123,7 @@ impl Hash {
     }
 
     /// Returns the list and the table that hold the fields, one of which is `None`.
-    fn parts(&self) -> (Option<&Vec<(Blob, Blob)>>, Option<&Dict<Blob>>) {
+    fn parts(&self) -> Parts<'_> {
         match &self.fields {
             Fields::Listpack(list) => (Some(list), None),
             Fields::Table(table) => (None, Some(&**table)),

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use crate::{
     effect::{Changer, Class, Effects, PropagateTo, Propagated, Touch},
     env::Env,
-    keyspace::{Db, ExpiryRule, Hash},
+    keyspace::{ExpiryRule, Hash},
     node::Node,
 };
 

@@ -1,15 +1,9 @@
-//! The engine under one world, with its state: lockstorm's own network, or `turmoil`. The steps of
-//! a run that differ between them are here.
+//! The engine under one world, with its state: lockstorm's own network, or `turmoil`.
 
 use turmoil_net::EnterGuard;
 
 #[cfg(feature = "turmoil")]
 use super::turmoil::Turmoil;
-use super::{
-    host::Host,
-    timeline::{End, World, WorldError},
-};
-use crate::time::True;
 
 /// The engine of one world.
 pub(super) enum Fabric {
@@ -17,49 +11,4 @@ pub(super) enum Fabric {
     #[cfg(feature = "turmoil")]
     Turmoil(Box<Turmoil>),
     Real,
-}
-
-impl World {
-    /// Starts the software of all hosts of a new world.
-    pub(super) fn start_all(&mut self) {
-        match &self.fabric {
-            #[cfg(feature = "turmoil")]
-            Fabric::Turmoil(_) => self.enter_turmoil(),
-            Fabric::Event(_) | Fabric::Real => {
-                let runtime = self.runtime.clone();
-                // Software may look for the runtime while it is made, so it is made inside.
-                runtime.block_on(async { self.hosts.iter_mut().for_each(Host::start) });
-            }
-        }
-    }
-
-    /// Runs until `until`, or until the world is finished.
-    pub(super) fn advance(&mut self, until: True) -> Result<End, WorldError> {
-        match &self.fabric {
-            #[cfg(feature = "turmoil")]
-            Fabric::Turmoil(_) => self.run_in_ticks(until),
-            Fabric::Event(_) | Fabric::Real => {
-                let runtime = self.runtime.clone();
-                runtime.block_on(self.drive(until))
-            }
-        }
-    }
-
-    /// Starts the software of one host.
-    pub(super) fn start_software(&mut self, host: usize) {
-        match &self.fabric {
-            #[cfg(feature = "turmoil")]
-            Fabric::Turmoil(_) => self.start_on_turmoil(host),
-            Fabric::Event(_) | Fabric::Real => self.hosts[host].start(),
-        }
-    }
-
-    /// Drops the software of one host.
-    pub(super) fn end_software(&mut self, host: usize, how: &'static str) {
-        #[cfg(feature = "turmoil")]
-        if let Fabric::Turmoil(_) = &self.fabric {
-            self.end_on_turmoil(host);
-        }
-        self.hosts[host].end(how);
-    }
 }

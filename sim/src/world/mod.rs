@@ -16,6 +16,7 @@
 //! assert_eq!(world.now(), True::from_secs(5));
 //! ```
 
+mod advance;
 mod builder;
 mod cause;
 mod clock;

@@ -29,6 +29,7 @@ mod sweep;
 mod targets;
 mod ticks;
 mod topology;
+mod trait_commands;
 pub mod traits;
 mod user;
 mod validate;

@@ -3,13 +3,8 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use bytes::Bytes;
 use indexmap::IndexSet;
-use lockstorm_sim::{
-    commands::find,
-    config::{Config, options},
-    generation,
-};
+use lockstorm_sim::config::{Config, options};
 
 use super::{
     Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, address,
@@ -18,9 +13,7 @@ use super::{
     limits::{self, Wrong},
     measure, one_name,
     places::Places,
-    replicas, sentinel, targets,
-    traits::{Key, Pace, Release, Renewal},
-    user, word,
+    replicas, sentinel, targets, trait_commands, user, word,
 };
 use crate::{
     file::{
@@ -201,7 +194,7 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     let check_traits = lock.subject.check(&lock.traits);
     check_traits
         .map_err(|(key, message)| Mistake::at(places.of_key(&["lock", name, "traits", key]), message))?;
-    check_commands(names.scenario, lock)
+    trait_commands::check(names.scenario, lock)
         .map_err(|(key, message)| Mistake::at(places.of_key(&["lock", name, "traits", key]), message))?;
     let kinds = lock.subject.kinds(&lock.traits);
     if !kinds.contains(&lock.kind) {
@@ -219,41 +212,6 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
         return Err(Mistake::at(of_key("nodes"), "the lock needs a node to live on"));
     }
     lock.check().map_err(|wrong| wrong.at_place(of_key))
-}
-
-/// Checks that the lock's keys and servers suit the commands that its traits name. The error has
-/// the trait and a message.
-fn check_commands(scenario: &Scenario, lock: &Lock) -> Result<(), (&'static str, String)> {
-    let traits = lock.all_traits();
-    let on_del = traits.release == Release::DelIfEq;
-    let on_set = traits.renewal == Renewal::SetIfEq;
-    let is_here = |name: &str| {
-        let mut nodes = lock.nodes.iter().flatten();
-        lock.nodes.is_none() || nodes.any(|node| node.as_str() == name)
-    };
-    let has_delifeq = |of: generation::Generation| find(of, &[Bytes::from_static(b"delifeq")]).is_ok();
-    for (key, is_used, what, has) in [
-        ("release", on_del, "DELIFEQ", &has_delifeq as &dyn Fn(generation::Generation) -> bool),
-        ("renewal", on_set, "SET IFEQ", &|of: generation::Generation| of.has(generation::Feature::SetIfEq)),
-    ] {
-        if is_used && traits.key != Key::Token {
-            return Err((key, format!("{what} compares a string, and the key of this lock is none")));
-        }
-        if let Some((node, _)) =
-            scenario.node.iter().find(|(name, node)| is_used && is_here(name) && !has(node.generation()))
-        {
-            let message = format!("{what} is no command of node {node}: give it server = \"valkey-9.1\"");
-            return Err((key, message));
-        }
-    }
-    let waits = matches!(traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
-    if on_del && waits {
-        return Err((
-            "release",
-            "DELIFEQ publishes no message, for which waiters of this lock wait".to_owned(),
-        ));
-    }
-    Ok(())
 }
 
 fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {

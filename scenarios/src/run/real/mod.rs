@@ -8,6 +8,7 @@
 mod mirror;
 mod order;
 mod process;
+mod reads;
 mod server;
 mod watch;
 
@@ -30,6 +31,7 @@ use tokio::sync::{Notify, oneshot};
 
 pub(super) use order::put_in_order;
 use process::{Home, Process};
+use reads::Reads;
 use watch::Watcher;
 
 use super::{
@@ -66,7 +68,7 @@ pub(super) struct RealServer {
     users: Vec<Vec<String>>,
     /// The program, and the command by which the watcher reads the keys.
     program: PathBuf,
-    reads: watch::Reads,
+    reads: Reads,
     console: Console,
     home: RefCell<Option<Rc<Home>>>,
     process: RefCell<Option<Process>>,
@@ -90,7 +92,7 @@ impl RealServer {
         // A program that no caller has asked is a Redis 7 that the shell finds.
         let server = planned.server.as_ref().and_then(|server| server.as_ref().ok());
         let program = server.map_or_else(|| "redis-server".into(), |server| server.program.clone());
-        let reads = watch::Reads::on(server);
+        let reads = Reads::on(server);
         let master = Cell::new(follows.is_none());
         let (console, home, process, paused, is_open, seen_until, last_seen) = Default::default();
         RealServer {

@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_secs(10);
 /// The most bytes of the answers; those of Redis 8 take less than a tenth.
 const ANSWERS_MAX: u64 = 4 << 20;
 
-/// How often a server is started until it has a port of its own.
+/// The most starts of a server until it has a port of its own.
 const TRIES: usize = 5;
 
 /// The error if another program answers at the server's port.
@@ -69,8 +69,8 @@ impl Server {
     }
 
     /// Finds the servers of a path: the program itself, or each program directly in a folder whose
-    /// name is that of a server (`redis-server`, `valkey-server`, `redis-8.2`, `valkey-9.1`), in the
-    /// order of their names.
+    /// name is that of a server (`redis-server`, `valkey-server`, `redis-8.2`, `valkey-9.1`), in
+    /// the order of their names.
     ///
     /// # Errors
     /// One line that begins with the path: it cannot be read, a folder has no program, or one of
@@ -204,7 +204,8 @@ mod tests {
         assert!(of("").is_err());
     }
 
-    /// A run that a server cannot play is refused by the name of the lacking part, before it begins.
+    /// A run that a server cannot play is refused by the name of the lacking part, before it
+    /// begins.
     #[test]
     fn a_run_is_refused_by_the_name_of_the_option_or_command_that_the_server_lacks() {
         let server = |kind, version: &str, words: [&str; 2]| Server {

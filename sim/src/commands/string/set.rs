@@ -1,5 +1,5 @@
-//! SET key value [NX | XX | IFEQ value] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms | KEEPTTL]: sets a
-//! key to a string.
+//! SET key value [NX | XX | IFEQ value] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms |
+//! KEEPTTL]: sets a key to a string.
 
 use bytes::Bytes;
 

@@ -65,7 +65,7 @@ fn recorded() -> Vec<(&'static str, &'static str, Vec<String>)> {
 fn a_list_has_no_empty_nodes() {
     for (hex, expected) in [("010161", Ok(1)), ("0100", Err(())), ("0200", Err(()))] {
         let bytes = unhex(&format!("01{hex}"));
-        let read = value(&mut Input::new(&bytes), kind::LIST_QUICKLIST2, &Encodings::default());
+        let read = value(&mut Input::new(&bytes), kind::LIST_QUICKLIST2, &Config::default());
         assert_eq!(read.map(|value| contents(&value).1.len()).map_err(drop), expected, "{hex}");
     }
 }
@@ -75,7 +75,7 @@ fn every_encoding_that_a_real_server_dumps_is_read_and_written_again() {
     for (hex, kind, expected) in recorded() {
         let bytes = unhex(hex);
         let mut input = Input::new(&bytes[1..]);
-        let value = value(&mut input, bytes[0], &Encodings::default()).expect(hex);
+        let value = value(&mut input, bytes[0], &Config::default()).expect(hex);
         assert_eq!(contents(&value), (kind, expected), "{hex}");
         assert_eq!(input.left(), 0, "{hex} is read to its end");
         // Every cut is an error, and never a panic.
