@@ -133,6 +133,7 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     };
     traits("", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
     traits("", "«renewal» = \"set-if-eq\"", "SET IFEQ is no command of node redis");
+    traits("", "«synced» = true", "WAITAOF is no command of node redis");
     traits("server = \"valkey-8.1\"", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
     traits(
         "server = \"valkey-9.1\"",

@@ -42,6 +42,7 @@ pub const ALL: &[Stock] = stock![
     "faster_multi/client_clock.toml",
     "faster_multi/values_in_common.toml",
     "generation/compare_commands.toml",
+    "generation/durable_grant.toml",
     "latch/lost_count_down_reply.toml",
     "latch/set_while_counted_down.toml",
     "latch/vanished.toml",

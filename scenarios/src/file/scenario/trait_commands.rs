@@ -7,7 +7,7 @@ use lockstorm_sim::{
 };
 
 use super::{
-    Lock, Scenario,
+    Lock, Node, Scenario,
     traits::{Key, Pace, Release, Renewal},
 };
 
@@ -17,33 +17,36 @@ use super::{
 /// The trait and a message.
 pub(super) fn check(scenario: &Scenario, lock: &Lock) -> Result<(), (&'static str, String)> {
     let traits = lock.all_traits();
-    let on_del = traits.release == Release::DelIfEq;
-    let on_set = traits.renewal == Renewal::SetIfEq;
     let is_here = |name: &str| {
         let mut nodes = lock.nodes.iter().flatten();
         lock.nodes.is_none() || nodes.any(|node| node.as_str() == name)
     };
-    let has_delifeq = |of: Generation| find(of, &[Bytes::from_static(b"delifeq")]).is_ok();
-    for (key, is_used, what, has) in [
-        ("release", on_del, "DELIFEQ", &has_delifeq as &dyn Fn(Generation) -> bool),
-        ("renewal", on_set, "SET IFEQ", &|of: Generation| of.has(Feature::SetIfEq)),
+    for (key, is_used, command, compares_string) in [
+        ("release", traits.release == Release::DelIfEq, "DELIFEQ", true),
+        ("renewal", traits.renewal == Renewal::SetIfEq, "SET IFEQ", true),
+        ("synced", traits.synced, "WAITAOF", false),
     ] {
-        if is_used && traits.key != Key::Token {
-            return Err((key, format!("{what} compares a string, and the key of this lock is none")));
+        if is_used && compares_string && traits.key != Key::Token {
+            return Err((key, format!("{command} compares a string, and the key of this lock is none")));
         }
-        if let Some((node, _)) =
-            scenario.node.iter().find(|(name, node)| is_used && is_here(name) && !has(node.generation()))
-        {
-            let message = format!("{what} is no command of node {node}: give it server = \"valkey-9.1\"");
+        let lacks = |(name, node): &(&String, &Node)| is_here(name) && !has(node.generation(), command);
+        if let Some((node, _)) = scenario.node.iter().find(|node| is_used && lacks(node)) {
+            let message = format!("{command} is no command of node {node}: give it server = \"valkey-9.1\"");
             return Err((key, message));
         }
     }
     let waits = matches!(traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
-    if on_del && waits {
-        return Err((
-            "release",
-            "DELIFEQ publishes no message, for which waiters of this lock wait".to_owned(),
-        ));
+    if traits.release == Release::DelIfEq && waits {
+        let message = "DELIFEQ publishes no message, for which waiters of this lock wait";
+        return Err(("release", message.to_owned()));
     }
     Ok(())
+}
+
+/// Returns true if servers of the generation have the command.
+fn has(generation: Generation, command: &'static str) -> bool {
+    match command {
+        "SET IFEQ" => generation.has(Feature::SetIfEq),
+        _ => find(generation, &[Bytes::from_static(command.as_bytes())]).is_ok(),
+    }
 }

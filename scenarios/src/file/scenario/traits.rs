@@ -82,6 +82,9 @@ traits! {
     fence: Fencing = Fencing::None,
     /// The acknowledgement by a replica that a grant requires.
     replicas: Replicas = Replicas::None,
+    /// True if a grant counts only after the first node has synced its append-only file: WAITAOF of
+    /// Redis 7.2.
+    synced: bool = false,
     /// The clock that decides which leases and grants are over.
     time: Time = Time::OfServer,
     /// The moment at which a window of a rate begins.

@@ -48,6 +48,9 @@ const DOUBLED_MAX: u32 = 24;
 /// The timeout of a replica's acknowledgement.
 const REPLICA_TIMEOUT: Duration = Duration::from_millis(100);
 
+/// The longest wait for a sync. With `appendfsync everysec` one comes each second.
+const SYNC_TIMEOUT: Duration = Duration::from_secs(3);
+
 /// The timeout of a node of several. `TIMEOUT` is that of a single node.
 const NODE_TIMEOUT: Duration = Duration::from_millis(50);
 const TIMEOUT: Duration = Duration::from_millis(3000);
@@ -373,6 +376,10 @@ impl Shared {
                 return Attempt::Unknown("no replica has acknowledged it".to_owned());
             }
         }
+        if self.traits.synced && answers.iter().any(is_grant) && !self.is_synced().await {
+            self.clean_up(&token, ask.mode, &answers).await;
+            return Attempt::Unknown("the node has not synced it".to_owned());
+        }
         let granted_by = answers.iter().filter(|answer| is_grant(answer)).count();
         let now = self.traits.clock.now(&self.env);
         let length = self.length(lease);
@@ -413,6 +420,14 @@ impl Shared {
         wait.arg(1).arg(REPLICA_TIMEOUT.as_millis() as u64);
         let answer = self.wires[0].ask(&wait, self.timeout).await;
         answer.is_ok_and(|answer| granted(&answer).is_some())
+    }
+
+    /// Returns true if the node says that the grant is synced to its disk.
+    async fn is_synced(&self) -> bool {
+        let mut wait = redis::cmd("WAITAOF");
+        wait.arg(1).arg(0).arg(SYNC_TIMEOUT.as_millis() as u64);
+        let answer = self.wires[0].ask(&wait, SYNC_TIMEOUT + self.timeout).await;
+        matches!(answer, Ok(Value::Array(counts)) if counts.first() == Some(&Value::Int(1)))
     }
 
     async fn clean_up(self: &Rc<Self>, token: &str, mode: Mode, answers: &[Result<Value, Failed>]) {
