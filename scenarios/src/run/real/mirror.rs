@@ -109,7 +109,9 @@ pub(super) struct Mirror<By> {
     conn: u64,
     /// The last step. Its script may still be running.
     open: Option<Step<By>>,
-    /// The steps since the last read of the server's keys.
+    /// The keys at the last read of the server's keys.
+    read: Vec<Value>,
+    /// The steps since then.
     steps: Vec<Step<By>>,
 }
 
@@ -119,7 +121,10 @@ impl<By: Clone> Mirror<By> {
         let mut env = Env::new(0);
         let config = Config { save: Vec::new(), ..Config::of(generation) };
         let server = Server::new(config, &mut env);
-        Mirror { keys, server, env, conn: 0, open: None, steps: Vec::new() }
+        let mut mirror =
+            Mirror { keys, server, env, conn: 0, open: None, read: Vec::new(), steps: Vec::new() };
+        mirror.read = mirror.kept();
+        mirror
     }
 
     /// Processes a command that may change the keys. The commands of its script follow as separate
@@ -166,6 +171,7 @@ impl<By: Clone> Mirror<By> {
     pub(super) fn check(&mut self, read: &[Value], now: Wall) -> (Vec<Step<By>>, Vec<bool>) {
         self.end();
         let kept = self.kept();
+        self.read = read.to_vec();
         let mut steps = std::mem::take(&mut self.steps);
         if kept == *read {
             return (steps, vec![true; read.len()]);
@@ -182,6 +188,24 @@ impl<By: Clone> Mirror<By> {
         }
         self.become_like(read, now);
         (steps, explained)
+    }
+
+    /// Drops the steps that a node took as a replica, and returns the keys after them: the steps
+    /// before the first change by a command that `is_client` accepts, because a replica refuses to
+    /// write for clients. Without such a change it drops all steps, and returns `None`.
+    pub(super) fn begin_as_master(&mut self, is_client: impl Fn(&By) -> bool) -> Option<Vec<Value>> {
+        self.end();
+        let mut before = &self.read;
+        for (at, step) in self.steps.iter().enumerate() {
+            if is_client(&step.by) && step.after != *before {
+                let before = before.clone();
+                self.steps.drain(..at);
+                return Some(before);
+            }
+            before = &step.after;
+        }
+        self.steps.clear();
+        None
     }
 
     /// Returns the keys after all steps.
@@ -319,6 +343,32 @@ mod tests {
     /// Returns the sender of each step, and the values after it.
     fn told(steps: &[Step<String>]) -> Vec<(&str, &Vec<Value>)> {
         steps.iter().map(|step| (&*step.by, &step.after)).collect()
+    }
+
+    /// A client writes as soon as the replica is promoted, before the role is read. Regression: the
+    /// read that showed the new role had the grant already, which was taken for what the replica
+    /// had, and no grant was recorded.
+    #[test]
+    fn a_client_s_grant_right_after_the_promotion_is_no_part_of_the_replica() {
+        let mut mirror = mirror(&[
+            ("master", "HSET lock c1:1 1"),
+            ("c2", "EVALSHA e0 1 lock 5000 c2:1"),
+            ("master", "DEL lock"),
+            ("c2", "EVALSHA e0 1 lock 5000 c2:1"),
+            ("lua", "HINCRBY lock c2:1 1"),
+            ("c2", "DEL lock"),
+        ]);
+        let before = mirror.begin_as_master(|by| by == "c2");
+        assert_eq!(before, Some(free()), "c1's hold is gone with the master's DEL");
+        let steps = mirror.take();
+        let expected = [("c2", &kept(&[("c2:1", "1")], None)), ("c2", &free())];
+        assert_eq!(told(&steps), expected);
+        mirror.begin(
+            &Line { at: Wall::ZERO, db: 0, from: From::Elsewhere, command: "\"PING\"" },
+            "c2".to_owned(),
+        );
+        assert_eq!(mirror.begin_as_master(|by| by == "c2"), None, "no client has changed a key");
+        assert_eq!(mirror.take(), []);
     }
 
     /// Both clients acted before the first read, which found the keys free. Regression: the

@@ -461,7 +461,10 @@ impl Watcher {
 
     /// Handles the promotion of the node from replica to master.
     fn promoted(&mut self, now: True, reading: &Reading) {
-        self.each_lock(&reading.values, |watcher, watched, values, _| {
+        // A client may have written already. The read has its writes, which the node had not as a
+        // replica.
+        let before = self.mirror.begin_as_master(Option::is_some);
+        self.each_lock(before.as_ref().unwrap_or(&reading.values), |watcher, watched, values, _| {
             watched.adopt(values, reading.at, watcher);
             let (host, how) = (watcher.host, GainCause::Failover);
             let told = watched.promoted(&watcher.stage.shared.get().history, host, reading.at, how);
