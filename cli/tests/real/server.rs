@@ -25,3 +25,29 @@ pub(crate) fn redis() -> bool {
         }
     }
 }
+
+/// Runs a stock scenario with these arguments, and returns the exit status and standard error.
+fn told(arguments: &[&str]) -> (Option<i32>, String) {
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+    let output = command.args(["run", "single/wall_clock_step.toml"]).args(arguments).output();
+    let output = output.expect("the binary runs");
+    (output.status.code(), String::from_utf8_lossy(&output.stderr).replace(['\n', '│'], " "))
+}
+
+/// A mistake in `--server` ends the command before anything runs, with the path and the reason.
+#[test]
+fn a_wrong_server_is_named_before_anything_runs() {
+    let (status, said) = told(&["--server", "/bin/true"]);
+    assert_eq!(status, Some(64), "{said}");
+    assert!(said.contains("--real"), "{said}");
+    for (path, why) in [
+        ("/bin/true", "/bin/true: no Redis or Valkey server: it ended"),
+        ("/nonexistent", "/nonexistent: No such file"),
+        (env!("CARGO_MANIFEST_DIR"), "no server in this folder; expected programs such as redis-server"),
+    ] {
+        let (status, said) = told(&["--real", "--server", path]);
+        let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert_eq!(status, Some(64), "{said}");
+        assert!(said.contains(why), "{said}");
+    }
+}
