@@ -14,7 +14,7 @@ use super::{
 };
 use lockstorm::{
     file::{
-        scenario::{Scenario, Source},
+        scenario::{Scenario, Source, Variant},
         server::Servers,
     },
     judge::{
@@ -77,8 +77,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
     for (on, trial) in trials.iter().enumerate() {
         for case in trial.cases() {
             // A variant that names its servers is the same on every other one: run it once.
-            let names_server = trial.variant(case).scenario.node.values().any(|node| node.server.is_some());
-            if names_server && on > 0 {
+            if names_server(trial.variant(case)) && on > 0 {
                 continue;
             }
             let plan = trial.plan(case);
@@ -161,16 +160,22 @@ fn summary(rows: &[Row]) -> String {
 fn by_server(trial: &Runner<'_>, servers: &[Servers], rows: &[Row]) -> String {
     let names: Vec<String> = servers.iter().map(|servers| servers.default().to_string()).collect();
     let mut table = format!("| claim | {} |\n| --- |{}\n", names.join(" | "), " --- |".repeat(names.len()));
+    let mut on_named = Vec::new();
     let mut differences: IndexMap<(String, String), Vec<&str>> = IndexMap::new();
     for (source, of) in trial.sources().iter().enumerate() {
         let Some(claim) = of.claim() else { continue };
+        let of_source = || rows.iter().filter(|row| row.case.source == source);
+        let is_named = |row: &&Row| names_server(&of.variants[row.case.variant]);
         let cells = (0..servers.len()).map(|on| {
-            let of_cell: Vec<&Row> =
-                rows.iter().filter(|row| row.on == on && row.case.source == source).collect();
-            cell(&of_cell)
+            let of_cell = of_source().filter(|row| row.on == on && !is_named(row));
+            cell(&of_cell.collect::<Vec<_>>())
         });
         let cells: Vec<String> = cells.collect();
         table.push_str(&format!("| {} | {} |\n", claim.id, cells.join(" | ")));
+        let own: Vec<&Row> = of_source().filter(is_named).collect();
+        if !own.is_empty() {
+            on_named.push(format!("{}: {}", claim.id, cell(&own)));
+        }
         for variant in 0..of.variants.len() {
             let of_variant =
                 rows.iter().filter(|row| (row.case.source, row.case.variant) == (source, variant));
@@ -178,15 +183,27 @@ fn by_server(trial: &Runner<'_>, servers: &[Servers], rows: &[Row]) -> String {
                 let name = &of.variants[variant].name;
                 let name = if name.is_empty() { claim.id.clone() } else { format!("{} {name}", claim.id) };
                 let why = format!("{}: {}", row.came.word(), row.came.because());
-                differences.entry((name, why)).or_default().push(&names[row.on]);
+                let on = if is_named(&row) { NAMED } else { &names[row.on] };
+                differences.entry((name, why)).or_default().push(on);
             }
         }
+    }
+    if !on_named.is_empty() {
+        table.push_str(&format!("\nVariants on {NAMED}: {}.\n", on_named.join(", ")));
     }
     for ((name, why), on) in differences {
         let on = if on.len() == names.len() { "every server".to_owned() } else { on.join(", ") };
         table.push_str(&format!("\n- {name}, on {on}: {why}"));
     }
     table
+}
+
+/// The servers of a variant whose nodes name theirs.
+const NAMED: &str = "the servers that they name";
+
+/// Returns true if a node of the variant names its server. Then the default server does not matter.
+fn names_server(variant: &Variant) -> bool {
+    variant.scenario.node.values().any(|node| node.server.is_some())
 }
 
 /// Returns a cell of the table: the number of runs as simulated, and the other results.
