@@ -125,15 +125,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
     if servers.len() > 1 {
         outln!("\n{}", by_server(&trials[0], servers, &rows));
     }
-    let has = |is: fn(&Came) -> bool| rows.iter().any(|row| is(&row.came));
-    Ok(
-        match (has(|came| matches!(came, Came::Otherwise(_))), has(|came| matches!(came, Came::Undecided(_))))
-        {
-            (true, _) => Exit::Unexpected,
-            (false, true) => Exit::Undecided,
-            (false, false) => Exit::Expected,
-        },
-    )
+    Ok(rows.iter().map(|row| row.came.exit()).max().unwrap_or(Exit::Expected))
 }
 
 /// Counts the results on one server.
@@ -290,6 +282,14 @@ fn print(trial: &Runner<'_>, of_claim: &[Row]) {
 }
 
 impl Came {
+    fn exit(&self) -> Exit {
+        match self {
+            Came::Otherwise(_) => Exit::Unexpected,
+            Came::Undecided(_) => Exit::Undecided,
+            Came::Alike | Came::Explained { .. } | Came::Refused(_) => Exit::Expected,
+        }
+    }
+
     fn word(&self) -> &'static str {
         match self {
             Came::Alike => "as simulated",

@@ -308,10 +308,7 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
         let found = claims.iter().zip(&tried.cells).filter(|(_, cell)| is(cell));
         found.map(|(claim, _)| claim.id.clone()).collect::<Vec<_>>()
     };
-    let on_any = |cell: &Cell, came_out| {
-        let mut others = cell.elsewhere.iter();
-        cell.came_out == came_out || others.any(|(_, other)| other.came_out == came_out)
-    };
+    let on_any = |cell: &Cell, came_out| cell.on_each_server().any(|cell| cell.came_out == came_out);
     let violated = ids(&|cell| on_any(cell, CameOut::Violated));
     let undecided = ids(&|cell| on_any(cell, CameOut::Undecided));
     let applies = ids(&|cell| cell.came_out != CameOut::DoesNotApply).len();
@@ -323,10 +320,7 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
         words(&undecided)
     );
     // A control must be found on every server.
-    let everywhere = ids(&|cell| {
-        let mut others = cell.elsewhere.iter();
-        cell.came_out == CameOut::Violated && others.all(|(_, other)| other.came_out == CameOut::Violated)
-    });
+    let everywhere = ids(&|cell| cell.on_each_server().all(|cell| cell.came_out == CameOut::Violated));
     let missed: Vec<_> = control.iter().filter(|id| !everywhere.contains(id)).cloned().collect();
     if missed.is_empty() {
         return Exit::Expected;

@@ -104,10 +104,15 @@ impl CameOut {
 }
 
 impl Cell {
+    /// Returns the result on each server: this one, and those of other servers that differ.
+    pub fn on_each_server(&self) -> impl Iterator<Item = &Cell> {
+        std::iter::once(self).chain(self.elsewhere.iter().map(|(_, cell)| cell))
+    }
+
     /// Returns true if the result on any server is listed among the findings.
     fn is_finding(&self) -> bool {
-        let of_server = !self.expected && matches!(self.came_out, CameOut::Violated | CameOut::Undecided);
-        of_server || self.elsewhere.iter().any(|(_, cell)| cell.is_finding())
+        let is_found = |came_out| matches!(came_out, CameOut::Violated | CameOut::Undecided);
+        self.on_each_server().any(|cell| !cell.expected && is_found(cell.came_out))
     }
 
     /// Returns the outcome, with the outcomes on other servers that differ:
@@ -127,11 +132,10 @@ impl Cell {
 
     /// Returns the class of the cell in the page, which is that of its worst result.
     fn class(&self) -> &'static str {
-        let all = || std::iter::once(self).chain(self.elsewhere.iter().map(|(_, cell)| cell));
-        let is = |came_out: CameOut| all().any(|cell| cell.came_out == came_out);
+        let any = |is: fn(&Cell) -> bool| self.on_each_server().any(is);
         match self.came_out {
-            _ if all().any(|cell| !cell.expected && cell.came_out == CameOut::Violated) => "otherwise",
-            _ if is(CameOut::Undecided) => "undecided",
+            _ if any(|cell| !cell.expected && cell.came_out == CameOut::Violated) => "otherwise",
+            _ if any(|cell| cell.came_out == CameOut::Undecided) => "undecided",
             CameOut::DoesNotApply => "",
             _ if self.expected => "as-expected",
             _ => "otherwise",
@@ -140,9 +144,8 @@ impl Cell {
 
     /// Returns the commands that run the results again which are among the findings.
     fn all_again(&self) -> Vec<&str> {
-        let all = std::iter::once(self).chain(self.elsewhere.iter().map(|(_, cell)| cell));
         let found = |cell: &&Cell| !cell.expected && !cell.again.is_empty();
-        let again: Vec<&str> = all.filter(found).map(|cell| &*cell.again).collect();
+        let again: Vec<&str> = self.on_each_server().filter(found).map(|cell| &*cell.again).collect();
         if again.is_empty() && !self.again.is_empty() { vec![&self.again] } else { again }
     }
 }
