@@ -241,7 +241,7 @@ pub enum Feature {
     SetIfEq,
     /// The clock stands still while a script runs.
     FrozenScripts,
-    /// WAIT is allowed in scripts and transactions.
+    /// WAIT is allowed in scripts.
     WaitInScripts,
     /// Scripts of EVAL beyond 500 are evicted.
     ScriptEviction,

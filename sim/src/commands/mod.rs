@@ -6,6 +6,7 @@
 
 mod categories;
 pub mod access;
+mod conditions;
 mod ctx;
 mod differences;
 mod dispatch;

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Lookup, integer, printable},
+    commands::{Ctx, Error, Lookup, conditions::Conditions, integer},
     effect::Class,
     generation::Feature,
     resp::Reply,
@@ -14,51 +14,6 @@ use crate::{
 pub(super) enum Unit {
     Seconds,
     Milliseconds,
-}
-
-/// Conditions for setting an expiry.
-#[derive(Debug, Default, Clone, Copy)]
-struct Conditions {
-    /// NX: the key has no expiry.
-    none: bool,
-    /// XX: the key has an expiry.
-    some: bool,
-    /// GT: the new expiry is later. A key without an expiry counts as never expiring.
-    later: bool,
-    /// LT: the new expiry is earlier.
-    earlier: bool,
-}
-
-impl Conditions {
-    fn parse(options: &[Bytes]) -> Result<Conditions, Error> {
-        let mut parsed = Conditions::default();
-        for option in options {
-            match option.to_ascii_lowercase().as_slice() {
-                b"nx" => parsed.none = true,
-                b"xx" => parsed.some = true,
-                b"gt" => parsed.later = true,
-                b"lt" => parsed.earlier = true,
-                _ => {
-                    let option = printable(option, usize::MAX);
-                    return Err(Error(format!("ERR Unsupported option {option}").into()));
-                }
-            }
-        }
-        if parsed.none && (parsed.some || parsed.later || parsed.earlier) {
-            return Err(Error::of("ERR NX and XX, GT or LT options at the same time are not compatible"));
-        }
-        if parsed.later && parsed.earlier {
-            return Err(Error::of("ERR GT and LT options at the same time are not compatible"));
-        }
-        Ok(parsed)
-    }
-
-    fn allow(self, old_ms: Option<i64>, new_ms: i64) -> bool {
-        !(self.none && old_ms.is_some()
-            || self.some && old_ms.is_none()
-            || self.later && old_ms.is_none_or(|old_ms| new_ms <= old_ms)
-            || self.earlier && old_ms.is_some_and(|old_ms| new_ms >= old_ms))
-    }
 }
 
 /// Sets the expiry of the key `args[1]` to `args[2]` units after `origin_ms`. A time in the past

@@ -8,46 +8,11 @@ use super::fields::{
     when_ms, with_fields,
 };
 use crate::{
-    commands::{Ctx, Error, integer, printable},
+    commands::{Ctx, Error, conditions::Conditions, integer},
     effect::Class,
     keyspace::Hash,
     resp::Reply,
 };
-
-/// The conditions for setting the time of a field.
-#[derive(Debug, Default, Clone, Copy)]
-struct Conditions {
-    /// NX: the field has no time.
-    none: bool,
-    /// XX: the field has a time.
-    some: bool,
-    /// GT: the new time is later. A field without a time counts as never expiring.
-    later: bool,
-    /// LT: the new time is earlier.
-    earlier: bool,
-}
-
-impl Conditions {
-    /// Adds a condition; returns false if the word is none.
-    fn add(&mut self, word: &[u8]) -> bool {
-        let place = match word.to_ascii_lowercase().as_slice() {
-            b"nx" => &mut self.none,
-            b"xx" => &mut self.some,
-            b"gt" => &mut self.later,
-            b"lt" => &mut self.earlier,
-            _ => return false,
-        };
-        *place = true;
-        true
-    }
-
-    fn allow(self, old_ms: Option<i64>, new_ms: i64) -> bool {
-        !(self.none && old_ms.is_some()
-            || self.some && old_ms.is_none()
-            || self.later && old_ms.is_none_or(|old_ms| new_ms <= old_ms)
-            || self.earlier && old_ms.is_some_and(|old_ms| new_ms >= old_ms))
-    }
-}
 
 /// The arguments of a command of the HEXPIRE family.
 struct Parsed<'a> {
@@ -91,19 +56,7 @@ fn parse_valkey<'a>(
 ) -> Result<Parsed<'a>, Error> {
     let at = valkey_place(args, 3, 1)?;
     let (words, fields) = (&args[3..at], valkey_fields(args, at, 1)?);
-    let mut conditions = Conditions::default();
-    for word in words {
-        if !conditions.add(word) {
-            let word = printable(word, usize::MAX);
-            return Err(Error(format!("ERR Unsupported option {word}").into()));
-        }
-    }
-    if conditions.none && (conditions.some || conditions.later || conditions.earlier) {
-        return Err(Error::of("ERR NX and XX, GT or LT options at the same time are not compatible"));
-    }
-    if conditions.later && conditions.earlier {
-        return Err(Error::of("ERR GT and LT options at the same time are not compatible"));
-    }
+    let conditions = Conditions::parse(words)?;
     let when_ms = when_ms(ctx, &args[2], unit, origin_ms, command)?;
     Ok(Parsed { when_ms, conditions, words, fields })
 }
