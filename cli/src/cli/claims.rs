@@ -2,8 +2,8 @@
 
 use std::{ops::ControlFlow, path::PathBuf, slice::from_ref};
 
-use clap::Args;
-use lockstorm_sim::world::TraceRetention;
+use clap::{Args, builder::PossibleValuesParser};
+use lockstorm_sim::{generation::Generation, world::TraceRetention};
 use miette::{IntoDiagnostic, Result, miette};
 use serde::Serialize;
 
@@ -53,6 +53,11 @@ pub(super) struct Claims {
     real: bool,
     #[command(flatten)]
     servers: RealServers,
+    /// Generation of servers for the nodes whose files name none, or `all`; with several, the
+    /// claims are decided on each, and a table follows [default: redis-7.0]
+    #[arg(long = "as", value_name = "SERVER", value_parser = generations())]
+    #[arg(conflicts_with_all = ["real", "report"])]
+    generations: Vec<String>,
     /// Write a folder of HTML pages: an index of the claims with their verdicts and boundaries, a
     /// page of one run per variant, and the scenario files
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
@@ -72,9 +77,47 @@ impl Claims {
         if self.real {
             return super::match_rate::run(&sources, self.jobs.given(), &self.servers.find()?);
         }
+        let mut worst = Exit::Expected;
+        let mut table = Vec::new();
+        for generation in self.generations() {
+            let (stated, others) = on_generation(&sources, generation)?;
+            if let Some(generation) = generation {
+                errln!("{generation}");
+            }
+            let (exit, otherwise) = self.decide(&stated, generation)?;
+            worst = worst.max(exit);
+            table.push((generation, stated.len(), otherwise, others));
+        }
+        if table.len() > 1 {
+            errln!("generation   as stated  otherwise");
+            for (generation, stated, otherwise, others) in table {
+                let generation = generation.unwrap_or_default();
+                let is_stated = stated - otherwise.len();
+                let not_stated = if others.is_empty() {
+                    String::new()
+                } else {
+                    format!("; their files do not state: {}", others.join(" "))
+                };
+                errln!("{generation:11}  {is_stated:9}  {}{not_stated}", otherwise.join(" "));
+            }
+        }
+        Ok(worst)
+    }
+
+    /// Returns the generations on which the claims are decided; `None` for those of the files.
+    fn generations(&self) -> Vec<Option<&'static str>> {
+        let all = Generation::ALL.map(Generation::name).into_iter();
+        let is_wanted = |name: &&str| self.generations.iter().any(|wanted| wanted == name || wanted == "all");
+        let wanted: Vec<Option<&str>> = all.filter(is_wanted).map(Some).collect();
+        if wanted.is_empty() { vec![None] } else { wanted }
+    }
+
+    /// Decides the claims. Returns the worst result, and the claims that did not come out as
+    /// stated.
+    fn decide(&self, sources: &[Source], generation: Option<&str>) -> Result<(Exit, Vec<String>)> {
         let mut pages = self.report.as_deref().map(Pages::create).transpose()?;
         let trial =
-            Runner::new(&sources).jobs(self.jobs.count()).engine(self.engine).keep_holds(pages.is_some());
+            Runner::new(sources).jobs(self.jobs.count()).engine(self.engine).keep_holds(pages.is_some());
         let progress = Progress::new(trial.cases().len());
         let judged = trial.run(&|judged| progress.step(judged.simulated));
         let speed = progress.finish();
@@ -87,17 +130,20 @@ impl Claims {
             if found.is_ok() { ControlFlow::Continue(found) } else { ControlFlow::Break(found) }
         });
         let boundaries = boundaries.into_iter().collect::<Result<Vec<_>>>()?;
-        let (mut as_claimed, mut worst) = (0, Exit::Expected);
+        let (mut otherwise, mut worst) = (Vec::new(), Exit::Expected);
         for (at, (source, boundaries)) in sources.iter().zip(&boundaries).enumerate() {
             let of: Vec<Judged> = judged.iter().filter(|one| one.case.source == at).cloned().collect();
             let tallies: Vec<Tally<'_>> =
                 tallies.iter().filter(|tally| tally.source == at).cloned().collect();
             let exit = boundaries.iter().map(Claimed::exit).fold(exit_of(&of, &tallies), Exit::max);
-            as_claimed += usize::from(exit == Exit::Expected);
+            if exit != Exit::Expected {
+                otherwise.extend(source.claim().map(|claim| claim.id.clone()));
+            }
             worst = worst.max(exit);
             let measures = claimed_measures(&trial, &of);
             if self.json {
-                outln!("{}", json(&trial, source, &of, &tallies, (&measures, boundaries), exit)?);
+                let of = (&of[..], &tallies[..], generation);
+                outln!("{}", json(&trial, source, of, (&measures, boundaries), exit)?);
             } else {
                 self.print(&trial, source, &of, &tallies, exit);
                 for row in &measures {
@@ -115,14 +161,16 @@ impl Claims {
                 pages.add(&trial, source, &of, &tallies, (measures, boundaries), exit)?;
             }
         }
-        let summary = format!("{as_claimed} of {} claims came out as stated ({speed})", sources.len());
+        let as_claimed = sources.len() - otherwise.len();
+        let on = generation.map_or(String::new(), |generation| format!(" on {generation}"));
+        let summary = format!("{as_claimed} of {} claims came out as stated{on} ({speed})", sources.len());
         if self.json {
             errln!("{summary}");
         } else {
             outln!("{summary}");
         }
         pages.map_or(Ok(()), Pages::finish)?;
-        Ok(worst)
+        Ok((worst, otherwise))
     }
 
     /// Searches the boundary of each variant that claims one.
@@ -197,15 +245,38 @@ impl Claims {
         if let Some(why) = &claim.no_boundary {
             outln!("       no boundary: {}", why.trim());
         }
+        if !claim.generations.is_empty() {
+            outln!("       on: {}", claim.generations.join(", "));
+        }
     }
+}
+
+/// Gives nodes that name no server one of this generation. Returns the claims that state a result on
+/// it, and the IDs of the others.
+fn on_generation(sources: &[Source], generation: Option<&str>) -> Result<(Vec<Source>, Vec<String>)> {
+    let Some(generation) = generation else { return Ok((sources.to_vec(), Vec::new())) };
+    let server = format!("run.server={generation}").parse().map_err(|error: String| miette!(error))?;
+    let (mut stated, mut others) = (Vec::new(), Vec::new());
+    for source in sources {
+        let claim = source.claim().filter(|claim| !claim.generations.is_empty());
+        match claim.filter(|claim| !claim.generations.iter().any(|one| one == generation)) {
+            Some(claim) => others.push(claim.id.clone()),
+            None => stated.push(source.with(from_ref(&server)).map_err(|error| *error)?),
+        }
+    }
+    Ok((stated, others))
+}
+
+/// Parses the name of a generation, or `all`.
+fn generations() -> PossibleValuesParser {
+    PossibleValuesParser::new(Generation::ALL.map(Generation::name).into_iter().chain(["all"]))
 }
 
 /// Formats a claim as a line of JSON.
 fn json(
     trial: &Runner<'_>,
     source: &Source,
-    of: &[Judged],
-    tallies: &[Tally<'_>],
+    (of, tallies, generation): (&[Judged], &[Tally<'_>], Option<&str>),
     (measures, boundaries): (&[FormulaRow], &[Claimed<'_>]),
     exit: Exit,
 ) -> Result<String> {
@@ -214,6 +285,8 @@ fn json(
         #[serde(flatten)]
         claim: Option<&'a Claim>,
         file: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        generation: Option<&'a str>,
         as_stated: bool,
         runs: Vec<Run>,
         measures: Vec<&'a str>,
@@ -241,6 +314,7 @@ fn json(
     let line = Line {
         claim: source.claim(),
         file: &source.file,
+        generation,
         as_stated: exit == Exit::Expected,
         runs: of.iter().map(run).collect(),
         measures: measures.map(String::as_str).collect(),

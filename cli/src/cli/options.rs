@@ -220,9 +220,9 @@ fn of_variant(source: Source, name: &str) -> Result<Source> {
 /// Overrides keys of the files. Each file keeps only the variants that were selected.
 fn with_settings(sources: &mut [Source], settings: &[Setting]) -> Result<()> {
     for source in sources.iter_mut().filter(|_| !settings.is_empty()) {
-        let all = source.with(settings).map_err(|error| *error)?.variants;
-        let had = std::mem::take(&mut source.variants);
-        source.variants = all.into_iter().filter(|new| had.iter().any(|old| old.of == new.of)).collect();
+        let mut all = source.with(settings).map_err(|error| *error)?;
+        all.variants.retain(|new| source.variants.iter().any(|old| old.of == new.of));
+        *source = all;
     }
     Ok(())
 }

@@ -33,6 +33,8 @@ pub struct Source {
     /// The variants in the order of the file, each at every point of the sweep. A file with neither
     /// has one variant without a name.
     pub variants: Vec<Variant>,
+    /// The keys that [`Source::with`] has set, which are set in every variant built later, too.
+    settings: Vec<Setting>,
 }
 
 /// One condition of an experiment.
@@ -73,12 +75,13 @@ impl Source {
     ///
     /// # Errors
     /// When the scenario cannot run. A file with the same content has the same errors.
-    pub fn of(name: &str, scenario: Scenario) -> Result<Source, Box<ScenarioError>> {
+    pub fn of(name: &str, mut scenario: Scenario) -> Result<Source, Box<ScenarioError>> {
+        scenario.name_servers();
         let checked = validate(&scenario, &Places::of(&DeTable::new()));
         checked.map_err(|mistake| Box::new(mistake.in_file(name, "")))?;
         let (file, text) = (name.to_owned(), String::new());
         let variants = vec![Variant { name: String::new(), of: String::new(), point: Vec::new(), scenario }];
-        Ok(Source { file, digest: digest(&text), text, variants })
+        Ok(Source { file, digest: digest(&text), text, variants, settings: Vec::new() })
     }
 
     /// Returns the same file with other values for some keys, in every variant. A sweep no longer
@@ -89,7 +92,7 @@ impl Source {
     /// has no file (see [`Source::of`]).
     pub fn with(&self, settings: &[Setting]) -> Result<Source, Box<ScenarioError>> {
         match self.built(settings, Wanted::All) {
-            Ok(variants) => Ok(Source { variants, ..self.clone() }),
+            Ok(variants) => Ok(Source { variants, settings: self.and(settings), ..self.clone() }),
             Err(mistake) => Err(Box::new(self.mistaken(mistake, settings))),
         }
     }
@@ -127,7 +130,13 @@ impl Source {
         if self.text.is_empty() {
             return Err(Mistake::at(0..0, "the scenario has no file whose keys can be set"));
         }
-        variants(&self.text, settings, wanted)
+        variants(&self.text, &self.and(settings), wanted)
+    }
+
+    /// Returns the settings of the source and these, of which one replaces an older one of its key.
+    fn and(&self, settings: &[Setting]) -> Vec<Setting> {
+        let is_kept = |old: &&Setting| !settings.iter().any(|new| new.is_of_same_key(old));
+        self.settings.iter().filter(is_kept).chain(settings).cloned().collect()
     }
 
     /// Makes the error for a mistake that the file has only with these settings. If the mistake is
@@ -246,6 +255,7 @@ pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
             digest: digest(text),
             text: text.to_owned(),
             variants,
+            settings: Vec::new(),
         })
         .map_err(|mistake| Box::new(mistake.in_file(file, text)))
 }
@@ -394,5 +404,8 @@ fn name_locks(root: &mut DeTable<'_>) -> Result<(), Mistake> {
 }
 
 fn read(table: Spanned<DeTable<'_>>) -> Result<Scenario, Mistake> {
-    Scenario::deserialize(toml::Deserializer::from(table)).map_err(|error| Mistake::of_toml(&error))
+    let mut scenario =
+        Scenario::deserialize(toml::Deserializer::from(table)).map_err(|error| Mistake::of_toml(&error))?;
+    scenario.name_servers();
+    Ok(scenario)
 }

@@ -39,7 +39,11 @@ use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{file::fault::Fault, judge::verdict::Expectation, units::Span};
+use crate::{
+    file::{fault::Fault, server::Generation},
+    judge::verdict::Expectation,
+    units::Span,
+};
 
 pub use crate::judge::history::Claim;
 
@@ -205,6 +209,10 @@ pub struct Run {
     /// end of the storm.
     #[serde(skip_serializing_if = "is_true")]
     pub probe: bool,
+    /// The generation of the servers of all nodes and Sentinels that name none, such as
+    /// `"valkey-9.1"`. Default: Redis 7.0; with `--real` the server of the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub server: Option<Generation>,
 }
 
 fn is_true(value: &bool) -> bool {
@@ -213,7 +221,14 @@ fn is_true(value: &bool) -> bool {
 
 impl Default for Run {
     fn default() -> Run {
-        Run { storm: Span::secs(60), calm: Span::secs(0), seeds: 1, progress: None, probe: true }
+        Run {
+            storm: Span::secs(60),
+            calm: Span::secs(0),
+            seeds: 1,
+            progress: None,
+            probe: true,
+            server: None,
+        }
     }
 }
 

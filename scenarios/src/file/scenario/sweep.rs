@@ -152,6 +152,11 @@ impl Setting {
         put(on, &self.path, Spanned::new(0..0, value))
     }
 
+    /// Returns true if both set the same key.
+    pub(super) fn is_of_same_key(&self, other: &Setting) -> bool {
+        self.path == other.path
+    }
+
     /// Returns true if the setting is for the key of this axis.
     pub(super) fn is_of(&self, axis: &Axis<'_>) -> bool {
         self.path == axis.path

@@ -7,7 +7,7 @@ use lockstorm_sim::generation;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Steps, WorkloadEntry};
+use super::{Scenario, Steps, WorkloadEntry};
 use crate::{
     file::code::Code,
     file::{name::Name, selector::Hosts, server::Generation, slots::Slots},
@@ -34,7 +34,7 @@ pub struct Node {
     /// them. Default: an even share of the slots that no master names.
     pub slots: Option<Slots>,
     /// The generation of the node's server, such as `"valkey-9.1"`. With `--real`, one of the given
-    /// `--server`s must be of it. Default: Redis 7.0; with `--real` the server of the run.
+    /// `--server`s must be of it. Default: `run.server`.
     pub server: Option<Generation>,
     /// The data that a crash leaves on the node. Default: none.
     pub durability: Durability,
@@ -203,4 +203,13 @@ pub struct Link {
     /// True if the same holds for the other direction.
     #[serde(default)]
     pub both_ways: bool,
+}
+
+impl Scenario {
+    /// Gives the server of `[run]` to the nodes that name none.
+    pub(super) fn name_servers(&mut self) {
+        for node in self.node.values_mut() {
+            node.server = node.server.or(self.run.server);
+        }
+    }
 }

@@ -4,7 +4,10 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use indexmap::IndexSet;
-use lockstorm_sim::config::{Config, options};
+use lockstorm_sim::{
+    config::{Config, options},
+    generation::Generation,
+};
 
 use super::{
     Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, address,
@@ -50,6 +53,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
     }
     check_phases(scenario, places)?;
     check_boundary(scenario, places)?;
+    check_generations(scenario, places)?;
     check_checker(scenario.plot.as_deref(), &["plot"], places)?;
     let names = Names { scenario, places };
     for (name, lock) in &*scenario.lock {
@@ -96,6 +100,15 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         }
     }
     Ok(())
+}
+
+/// Checks that the generations exist on which a claim comes out as stated.
+fn check_generations(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let stated = scenario.claim.iter().flat_map(|claim| &claim.generations);
+    stated.filter(|name| Generation::named(name).is_none()).try_for_each(|name| {
+        let known = Generation::ALL.map(Generation::name).into_iter();
+        Err(Mistake::unknown(places.of_value(&["claim", "generations"]), "generation", name, known))
+    })
 }
 
 /// Checks that the checker exists, and that it has the measures of the expectation. `path` is the

@@ -97,6 +97,10 @@ pub struct Claim {
     /// reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_boundary: Option<String>,
+    /// The generations of servers on which the claim comes out as stated, such as `"redis-6.2"`.
+    /// Default: all on which it was tried, or those that its nodes name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub generations: Vec<String>,
 }
 
 /// The way in which a run ended. The absence of an event in a run that was given up proves nothing.
