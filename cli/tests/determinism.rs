@@ -1,5 +1,6 @@
-//! The first promise: a run is a pure function of scenario and seed, in this process, in a
-//! repetition, and in any other process.
+//! The first promise: a run is a pure function of scenario and seed, in a repetition, in any other
+//! process, and on the machine that wrote `fingerprints.txt`. `tests/scenarios.rs` compares the runs
+//! of its own process with the same file.
 
 use std::{collections::BTreeMap, process::Command, sync::LazyLock};
 
@@ -8,7 +9,7 @@ use lockstorm::{
         library,
         scenario::{Source, parse},
     },
-    run::runner::{Case, Judged, Runner},
+    run::runner::{Case, Runner},
 };
 use lockstorm_sim::world::{Record, TraceRetention};
 
@@ -18,21 +19,14 @@ static STOCK: LazyLock<Vec<Source>> = LazyLock::new(|| {
     parsed.map(|source| source.unwrap_or_else(|error| panic!("{error}"))).collect()
 });
 
-/// The results of their own seeds in this process; two tests compare with them.
-static HERE: LazyLock<BTreeMap<String, (Case, String)>> = LazyLock::new(|| {
-    let trial = trial();
-    lines(&trial, &trial.run(&|_| {}))
+/// The recorded runs: the line of each, by its token.
+static RECORDED: LazyLock<BTreeMap<&str, &str>> = LazyLock::new(|| {
+    let lines = include_str!("../../tests/fingerprints.txt").lines();
+    lines.filter_map(|line| Some((line.split(' ').nth(2)?, line))).collect()
 });
 
 fn trial() -> Runner<'static> {
-    Runner::new(&STOCK)
-        .jobs(std::thread::available_parallelism().map_or(1, usize::from))
-        .keep_report_digest(true)
-}
-
-/// Each case by its token, with its line.
-fn lines(trial: &Runner<'_>, judged: &[Judged]) -> BTreeMap<String, (Case, String)> {
-    judged.iter().map(|one| (trial.token(one.case), (one.case, trial.line(one)))).collect()
+    Runner::new(&STOCK).jobs(std::thread::available_parallelism().map_or(1, usize::from))
 }
 
 /// The fingerprint at the beginning of a line.
@@ -46,8 +40,10 @@ fn records(trial: &Runner<'_>, case: Case) -> Vec<Record> {
 
 /// The other process runs each case twice, and fails if the two differ.
 #[test]
-fn the_same_seed_gives_the_same_run_in_this_process_and_twice_in_another() {
-    let (trial, here) = (trial(), &*HERE);
+fn the_same_seed_gives_the_recorded_run_twice_in_another_process() {
+    let trial = trial();
+    let cases: BTreeMap<String, Case> =
+        trial.cases().into_iter().map(|case| (trial.token(case), case)).collect();
     let there = Command::new(env!("CARGO_BIN_EXE_lockstorm"))
         .args(["twice", "--print"])
         .env_remove("LOCKSTORM_SEED")
@@ -59,25 +55,28 @@ fn the_same_seed_gives_the_same_run_in_this_process_and_twice_in_another() {
     let mut compared = 0;
     for line in printed.lines() {
         // The very last line is a summary.
-        let Some((case, expected)) = line.split(' ').nth(2).and_then(|token| here.get(token)) else {
+        let Some((token, case)) = line.split(' ').nth(2).and_then(|token| cases.get_key_value(token)) else {
             continue;
+        };
+        let Some(expected) = RECORDED.get(token.as_str()) else {
+            panic!("tests/fingerprints.txt does not have {token}");
         };
         let why = || match fingerprint(line) == fingerprint(expected) {
             true => "the same happened, and it was recorded or judged otherwise".to_owned(),
-            false => divergence_from_another_process(&trial, *case, &trial.token(*case)),
+            false => divergence_from_another_process(&trial, *case, token),
         };
-        assert!(line == expected, "{line}\n{expected}\n{}", why());
+        assert!(line == *expected, "{line}\n{expected}\n{}", why());
         compared += 1;
     }
-    assert_eq!(compared, here.len(), "every run has its line:\n{printed}");
+    assert_eq!(compared, cases.len(), "every run has its line:\n{printed}");
 }
 
 #[test]
 fn another_seed_gives_another_run() {
-    let (trial, others) = (trial(), trial().seeds(1..2));
-    for one in others.run(&|_| {}) {
+    let trial = trial().seeds(1..2);
+    for one in trial.run(&|_| {}) {
         let zero = trial.token(Case { seed: 0, ..one.case });
-        assert_ne!(fingerprint(&HERE[&zero].1), &one.fingerprint[..16], "{zero} and seed 1");
+        assert_ne!(fingerprint(RECORDED[zero.as_str()]), &one.fingerprint[..16], "{zero} and seed 1");
     }
 }
 
