@@ -318,7 +318,7 @@ mod locks;
 pub use address::{Address, Sentinels};
 pub use client::{Builder, Client};
 pub use close::Unfinished;
-pub use config::ReplicaWait;
+pub use config::{Durability, Redirects, ReplicaWait};
 pub use endpoint::Credentials;
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};
