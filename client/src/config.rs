@@ -42,15 +42,21 @@ pub enum ReplicaWait {
 /// by then is released, and its caller gets [`ErrorKind::NotSynced`].
 ///
 /// `WAITAOF` exists in Redis from version 7.2 on and in every Valkey, and the servers need
-/// `appendonly yes`. Without it a call returns [`ErrorKind::NoAppendOnlyFile`] before it has changed
-/// anything. The client never continues with less than was asked for.
+/// `appendonly yes`. Without it a call returns [`ErrorKind::NoAppendOnlyFile`] before it has
+/// changed anything. The client never continues with less than was asked for.
 ///
 /// With `appendfsync everysec` a Redis replies after its next sync, up to a second later. The
-/// requests of a client follow one another on its connection, so each of them waits for the syncs of
-/// those before it: use `appendfsync always` for more than a few changes per second. Valkey 8.1.8
-/// and 9.1.2 with `everysec` reply as soon as the change is written to the file, up to a second
-/// before it is synced; a loss of power in that second loses the change all the same. With `always`
-/// they reply after the sync.
+/// requests of a client follow one another on its connection, so each of them waits for the syncs
+/// of those before it: use `appendfsync always` for more than a few changes per second. Valkey
+/// 8.1.8 and 9.1.2 with `everysec` reply as soon as the change is written to the file, up to a
+/// second before it is synced; a loss of power in that second loses the change all the same. With
+/// `always` they reply after the sync. With `appendfsync no` no server ever confirms a sync.
+///
+/// Renewals and releases are confirmed as well. A release is sent whatever the disk does; its error
+/// then says that a restart may bring the lock back until its lease is over. A [`Redlock`] waits
+/// for no disk.
+///
+/// [`Redlock`]: crate::Redlock
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Requires no disk: a change counts as soon as it is in memory.

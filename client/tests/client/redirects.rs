@@ -140,17 +140,9 @@ async fn a_client_does_not_follow_where_it_may_not() {
         let error = client.lock("stock").is_locked().await.unwrap_err();
         let is_redirect = matches!(error.kind(), ErrorKind::Server { code, .. } if code == "REDIRECT");
         assert!(is_redirect && error.is_transient(), "{error}");
-        let stats = String::from_utf8_lossy(&bulk(command(&master.url(), "INFO stats").await)).into_owned();
+        let stats: String = redis::from_redis_value(command(&master.url(), "INFO stats").await).unwrap();
         // The one that asks.
         assert!(stats.contains("total_connections_received:1\r\n"), "{stats}");
-    }
-}
-
-fn bulk(reply: Value) -> Vec<u8> {
-    match reply {
-        Value::BulkString(text) => text,
-        Value::VerbatimString { text, .. } => text.into_bytes(),
-        other => panic!("a text: {other:?}"),
     }
 }
 
@@ -172,8 +164,8 @@ async fn a_loop_of_replicas_is_left_at_once() {
     assert!(two.read().iter().filter(|command| command.starts_with("EVAL")).count() <= 2);
 }
 
-/// The master that was followed is gone: the client returns to its endpoint, which is a master by
-/// now.
+/// The named master cannot be reached: the client returns to its endpoint, a few times for each
+/// request.
 #[tokio::test]
 async fn a_client_returns_to_its_endpoint() {
     let (gone, port) = Replica::bind().await;
@@ -184,7 +176,8 @@ async fn a_client_returns_to_its_endpoint() {
         let error = soon("it ends", async { client.lock("stock").try_acquire().await }).await.unwrap_err();
         assert!(error.is_transient() && error.is_definite(), "{error}");
     }
-    assert!(replica.read().iter().filter(|command| command.starts_with("EVAL")).count() >= 2);
+    let scripts = replica.read().iter().filter(|command| command.starts_with("EVAL")).count();
+    assert!((2..=10).contains(&scripts), "{scripts} times");
 }
 
 /// Two servers of a Redlock could come to the same master, which would vote twice.

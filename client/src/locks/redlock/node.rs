@@ -51,8 +51,8 @@ impl Claim {
         RELEASE.call([&*self.lock]).arg(&self.value)
     }
 
-    /// Writes the command that does what [`Claim::release`] does, where servers have it: Valkey from
-    /// version 9.0 on.
+    /// Writes the command that does what [`Claim::release`] does, where servers have it: Valkey
+    /// from version 9.0 on.
     fn release_by_command(&self) -> redis::Cmd {
         let mut command = redis::cmd("DELIFEQ");
         command.arg(&*self.lock).arg(&self.value);
