@@ -5,6 +5,7 @@ use redis::{Cmd, Value};
 
 use super::connection::Connection;
 use crate::config::{Config, Durability, millis};
+use crate::endpoint::Endpoint;
 use crate::error::{Error, ErrorKind, Result};
 
 /// The confirmations that a change needs.
@@ -60,7 +61,7 @@ impl Confirmation {
     ///
     /// # Errors
     /// If they confirm less than is needed. The error is indefinite: the change exists.
-    pub(super) fn check(&self, replies: &[Value], endpoint: &str) -> Result<()> {
+    pub(super) fn check(&self, replies: &[Value], endpoint: &Endpoint) -> Result<()> {
         let acked = self.acked(replies).unwrap_or(0);
         if acked < self.replicas {
             let needed = self.replicas;
@@ -73,9 +74,15 @@ impl Confirmation {
                 _ => (false, 0),
             },
             Some(Value::ServerError(error)) => {
-                let text = format!("{} {}", error.code(), error.details().unwrap_or_default());
-                let endpoint = endpoint.to_owned();
-                return Err(Error::indefinite(ErrorKind::NoAppendOnlyFile { endpoint, reason: text }));
+                let (code, message) =
+                    (error.code().to_owned(), error.details().unwrap_or_default().to_owned());
+                let server = Error::indefinite(ErrorKind::Server { code, message });
+                let error = explain(server, &endpoint.to_string());
+                if matches!(error.kind(), ErrorKind::NoAppendOnlyFile { .. }) || error.is_server("NOPERM") {
+                    return Err(error.made_indefinite());
+                }
+                // For example of a server that has become a replica.
+                (false, 0)
             }
             _ => (false, 0),
         };
@@ -155,6 +162,7 @@ mod tests {
     fn what_confirms_a_change() {
         let files = |master, replicas| Value::Array(vec![Value::Int(master), Value::Int(replicas)]);
         let both = [Value::Int(1), files(1, 0)];
+        let endpoint = Endpoint::parse("redis://h:1").unwrap();
         for (durability, replies, error) in [
             (Durability::Memory, &[Value::Int(1)][..], None),
             (Durability::Memory, &[Value::Int(0)], Some("0 replicas acknowledged")),
@@ -169,7 +177,7 @@ mod tests {
             (Durability::All, &[], Some("is on the disks of 0 replicas; ")),
         ] {
             let confirmation = Confirmation::of(&config(durability), 1, 1).unwrap();
-            let checked = confirmation.check(replies, "h:1").map_err(|error| error.to_string());
+            let checked = confirmation.check(replies, &endpoint).map_err(|error| error.to_string());
             match (checked, error) {
                 (Ok(()), None) => {}
                 (Err(text), Some(error)) if text.contains(error) => {}

@@ -43,7 +43,7 @@ impl Lane {
         call: &Call,
         confirmation: Option<&Confirmation>,
     ) -> Result<(Value, Vec<Value>)> {
-        let then = confirmation.map_or(&[][..], Confirmation::commands);
+        let then = confirmation.map(Confirmation::commands).unwrap_or_default();
         self.connection.run(call, then, self.asking).await
     }
 

@@ -193,6 +193,7 @@ impl Node {
             connected = Box::pin(replicas::connected_replicas(connection)).await?.unwrap_or(0);
             self.replicas.store(connected, Ordering::Relaxed);
         }
+        let needed = replicas::needed(self.config.replica_wait, self.route.replicas(self.id), connected);
         Ok((needed, connected))
     }
 
@@ -209,7 +210,7 @@ impl Node {
         if acked.is_some_and(|acked| acked != self.replicas.load(Ordering::Relaxed)) {
             self.replicas.store(UNKNOWN, Ordering::Relaxed);
         }
-        confirmation.check(replies, &connection.endpoint.to_string()).inspect_err(|error| {
+        confirmation.check(replies, &connection.endpoint).inspect_err(|error| {
             // The server or its replicas may have changed.
             self.syncs.store(false, Ordering::Relaxed);
             if matches!(error.kind(), ErrorKind::NotSynced { .. }) {
