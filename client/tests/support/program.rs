@@ -32,6 +32,11 @@ impl fmt::Display for Program {
     }
 }
 
+/// Returns true if every generation of servers must run on every topology.
+pub(crate) fn is_whole() -> bool {
+    std::env::var("LOCKSTORM_EVERY_TOPOLOGY").is_ok_and(|value| value == "1")
+}
+
 /// Returns true if the environment requires every program of a test.
 fn is_required() -> bool {
     std::env::var("LOCKSTORM_REQUIRE_SERVERS").is_ok_and(|value| value == "1")
@@ -75,6 +80,14 @@ impl Program {
             Self::Real(generation, _) => *generation == Generation::Redis62,
             // It has the options of 7.0 whatever it imitates.
             Self::Simulated(..) => false,
+        }
+    }
+
+    /// Returns true for servers whose messages can stay within a node of a cluster.
+    pub(crate) fn has_shard_channels(&self) -> bool {
+        match self {
+            Self::Installed => !self.is_before_7(),
+            Self::Real(generation, _) | Self::Simulated(generation, _) => *generation != Generation::Redis62,
         }
     }
 

@@ -9,7 +9,7 @@ use lockstorm_client::{Client, Handle, LockGuard, MultiLock, Object, RateMode, R
 use lockstorm_sim::generation::Generation;
 
 use crate::deployment::{Deployment, Topology};
-use crate::support::program::Program;
+use crate::support::program::{Program, is_whole};
 use crate::support::{RedisServer, eventually, soon, task};
 
 /// Longer than `soon` waits: a waiter that gets the lock sooner was woken.
@@ -181,10 +181,9 @@ async fn every_object_on_a_cluster() {
 
 /// Runs the servers of a generation on this topology, or on all.
 async fn every_object_of(generation: Generation, usual: Topology) {
-    let is_whole = std::env::var("LOCKSTORM_EVERY_TOPOLOGY").is_ok_and(|value| value == "1");
     for program in Program::of(generation) {
         for topology in Topology::ALL {
-            if is_whole || topology == usual {
+            if is_whole() || topology == usual {
                 every_object_on(&program, topology).await;
             }
         }
