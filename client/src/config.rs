@@ -74,8 +74,8 @@ pub enum Durability {
 /// A server may become a replica, for example by FAILOVER. A Valkey names its master then, to
 /// clients that say that they understand it (`CLIENT CAPA redirect`, `-REDIRECT host:port`). A
 /// client that follows sends its login there, and trusts the named server with its locks. So it
-/// follows only where the application allows it, and only to servers that report no master in turn;
-/// it never follows a server to its own loopback address unless it reaches that server by one.
+/// follows only where the application allows it, to at most four servers for one request, and to
+/// none of them twice.
 ///
 /// When the server that it has followed cannot be reached, the client returns to its endpoint. No
 /// other topology follows: replicated sets, Sentinels and clusters know their masters.
@@ -87,7 +87,7 @@ pub enum Redirects {
     /// Follows to these servers, each given as `host` or `host:port` in the spelling of the server
     /// that names it.
     To(Vec<String>),
-    /// Follows to any server.
+    /// Follows to any server, except from another machine to a loopback address.
     Anywhere,
 }
 
@@ -260,7 +260,7 @@ impl Config {
 
     /// Returns the time limit of one request, including the confirmations of its replicas.
     pub(crate) fn response_limit(&self) -> Duration {
-        self.response_timeout + self.confirmation_limit()
+        self.response_timeout.saturating_add(self.confirmation_limit())
     }
 
     /// Returns true if changes must be confirmed before they count.
@@ -277,7 +277,7 @@ impl Config {
         };
         match self.durability {
             Durability::Memory => by_replicas,
-            Durability::Master | Durability::All => by_replicas + self.durability_timeout,
+            Durability::Master | Durability::All => by_replicas.saturating_add(self.durability_timeout),
         }
     }
 
