@@ -7,7 +7,7 @@ use std::time::Duration;
 use redis::Value;
 
 use crate::attempt::{Answer, Ask, Found, Kind, Sleep};
-use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, ReplicaWait, millis};
+use crate::config::{PERMIT_MEMORY, PERMIT_PATIENCE, millis};
 use crate::env::{Boottime, Env, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::explain::{explained, explained_alone};
@@ -169,15 +169,11 @@ impl<G: Got> Acquisition<G> {
     }
 
     /// Converts a reply to an answer.
-    async fn settle(
-        &self,
-        caller: &Caller<Guard<G>>,
-        Replied { value, acked, needed, node }: Replied,
-    ) -> Result<Answer<Guard<G>>> {
-        match self.kind.read(&value)? {
+    async fn settle(&self, caller: &Caller<Guard<G>>, replied: Replied) -> Result<Answer<Guard<G>>> {
+        match self.kind.read(&replied.value)? {
             Answer::Busy(busy) => Ok(Answer::Busy(busy)),
             Answer::Got(got) => {
-                if let Err(error) = node.acknowledged(acked, needed) {
+                if let Err(error) = replied.confirmed() {
                     // Record the error first: the caller's time may end before the grant is undone.
                     caller.progress.failed(&error);
                     return Err(Box::pin(self.undone(error)).await);
@@ -260,10 +256,8 @@ impl<G: Got> Acquisition<G> {
         };
         match pending.recover(session, caller, &error, self.patience(), probe).await {
             Recovered::Replied(replied) => self.settle(caller, replied).await,
-            // It is not known if the replicas have the grant, so it does not count.
-            Recovered::Obeyed(..) if session.config.replica_wait != ReplicaWait::None => {
-                Err(self.undone(error).await)
-            }
+            // It is not known if the replicas and disks have the grant, so it does not count.
+            Recovered::Obeyed(..) if session.config.confirms() => Err(self.undone(error).await),
             Recovered::Obeyed(Found { got, left }, asked) => {
                 let until = asked + left.saturating_sub(drift_margin(left));
                 self.accept(caller, self.deadline().min(until), got).await
@@ -325,7 +319,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         session.router.ready().await?;
         let call = kind.call(&self.request());
         let lane = session.router.lane_of(&call).await?;
-        let wait = lane.replica_wait().await.map_err(Error::made_definite)?;
+        let confirmation = lane.confirmation().await.map_err(Error::made_definite)?;
         if self.limit != WaitLimit::NoWait && kind.abandon().is_some() {
             session.departures.stay(&self.key, &self.field).await;
             self.queued = true;
@@ -333,7 +327,7 @@ impl<G: Got> Wanted for Acquisition<G> {
         caller.progress.sent();
 
         self.sent = session.env().boottime();
-        let mut pending = Pending::send(&session, lane, call, wait);
+        let mut pending = Pending::send(&session, lane, call, confirmation);
         let answer = match pending.reply().await {
             Ok(replied) => self.settle(caller, replied).await,
             // Boxed because it is as rare as an undo.

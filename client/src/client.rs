@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::address::{self, Address};
-use crate::config::{Config, ReplicaWait};
+use crate::config::{Config, Durability, Redirects, ReplicaWait};
 use crate::endpoint::{AnyError, Credentials, Provider};
 use crate::env::{Env, TokioEnv};
 use crate::error::{Error, Result};
@@ -241,6 +241,26 @@ impl Builder {
         self
     }
 
+    /// Sets which disks must have each change. Default none.
+    pub fn durability(mut self, durability: Durability) -> Self {
+        self.config.durability = durability;
+        self
+    }
+
+    /// Sets the time to wait for the disks. Default 3 s: with `appendfsync everysec` a sync may
+    /// begin a second after the change.
+    pub fn durability_timeout(mut self, timeout: Duration) -> Self {
+        self.config.durability_timeout = timeout;
+        self
+    }
+
+    /// Sets the masters that the client follows when its only server has become a replica of one.
+    /// Default none.
+    pub fn redirects(mut self, redirects: Redirects) -> Self {
+        self.config.redirects = redirects;
+        self
+    }
+
     /// Sets the client id, instead of a random UUID. Two clients that run at the same time must not
     /// share one.
     pub fn client_id(mut self, id: impl Into<String>) -> Self {
@@ -311,7 +331,8 @@ impl Builder {
     ///
     /// # Errors
     /// When the settings are invalid, no server can be reached, two endpoints are the same server
-    /// under different names, or two are masters of different data.
+    /// under different names, two are masters of different data, or the master has no append-only
+    /// file although [`Builder::durability`] requires one.
     pub async fn connect(self) -> Result<Client> {
         let client = self.build()?;
         client.session.router.connect().await?;

@@ -35,6 +35,82 @@ pub enum ReplicaWait {
     All,
 }
 
+/// The disks that must have a change before it counts.
+///
+/// The client sends `WAITAOF` after each change, on the same connection, and waits for up to
+/// [`Builder::durability_timeout`](crate::Builder::durability_timeout). A grant that is not on disk
+/// by then is released, and its caller gets [`ErrorKind::NotSynced`].
+///
+/// `WAITAOF` exists in Redis from version 7.2 on and in every Valkey, and the servers need
+/// `appendonly yes`. Without it a call returns [`ErrorKind::NoAppendOnlyFile`] before it has
+/// changed anything. The client never continues with less than was asked for.
+///
+/// With `appendfsync everysec` a Redis replies after its next sync, up to a second later. The
+/// requests of a client follow one another on its connection, so each of them waits for the syncs
+/// of those before it: use `appendfsync always` for more than a few changes per second. Valkey
+/// 8.1.8 and 9.1.2 with `everysec` reply as soon as the change is written to the file, up to a
+/// second before it is synced; a loss of power in that second loses the change all the same. With
+/// `always` they reply after the sync. With `appendfsync no` no server ever confirms a sync.
+///
+/// Renewals and releases are confirmed as well. A release is sent whatever the disk does; its error
+/// then says that a restart may bring the lock back until its lease is over. A [`Redlock`] waits
+/// for no disk.
+///
+/// [`Redlock`]: crate::Redlock
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// Requires no disk: a change counts as soon as it is in memory.
+    #[default]
+    Memory,
+    /// Requires the disk of the master. Replicas confirm as [`ReplicaWait`] requires, by `WAIT`.
+    Master,
+    /// Requires the disks of the master and of as many replicas as [`ReplicaWait`] requires, which
+    /// then need an append-only file, too.
+    All,
+}
+
+/// The masters that a client of a single server follows.
+///
+/// A server may become a replica, for example by FAILOVER. A Valkey names its master then, to
+/// clients that say that they understand it (`CLIENT CAPA redirect`, `-REDIRECT host:port`). A
+/// client that follows sends its login there, and trusts the named server with its locks. So it
+/// follows only where the application allows it, to at most four servers for one request, and to
+/// none of them twice.
+///
+/// When the server that it has followed cannot be reached, the client returns to its endpoint. No
+/// other topology follows: replicated sets, Sentinels and clusters know their masters.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Redirects {
+    /// Follows none: requests are repeated at the same server until it is a master again.
+    #[default]
+    Never,
+    /// Follows to these servers, each given as `host` or `host:port` in the spelling of the server
+    /// that names it.
+    To(Vec<String>),
+    /// Follows to any server, except from another machine to a loopback address.
+    Anywhere,
+}
+
+impl Redirects {
+    /// Returns true if a client may follow the server at `from`, `None` for a Unix socket, to this
+    /// host and port.
+    pub(crate) fn allow(&self, host: &str, port: u16, from: Option<&str>) -> bool {
+        match self {
+            Redirects::Never => false,
+            Redirects::To(servers) => {
+                let named = format!("{host}:{port}");
+                servers.iter().any(|server| *server == host || *server == named)
+            }
+            // The loopback address of another machine is not the one of this machine.
+            Redirects::Anywhere => !is_loopback(host) || from.is_none_or(is_loopback),
+        }
+    }
+}
+
+fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse().is_ok_and(|address: std::net::IpAddr| address.is_loopback())
+}
+
 /// Maps the application's lock name to the Redis key.
 pub(crate) type NameMapper = Arc<dyn Fn(&str) -> String + Send + Sync>;
 
@@ -66,6 +142,9 @@ pub(crate) struct Config {
     pub(crate) ping_interval: Duration,
     pub(crate) replica_wait: ReplicaWait,
     pub(crate) replica_timeout: Duration,
+    pub(crate) durability: Durability,
+    pub(crate) durability_timeout: Duration,
+    pub(crate) redirects: Redirects,
     pub(crate) close_timeout: Duration,
     pub(crate) name_mapper: Option<NameMapper>,
 }
@@ -89,6 +168,9 @@ impl Default for Config {
             ping_interval: Duration::from_secs(30),
             replica_wait: ReplicaWait::None,
             replica_timeout: Duration::from_secs(1),
+            durability: Durability::Memory,
+            durability_timeout: Duration::from_secs(3),
+            redirects: Redirects::Never,
             close_timeout: Duration::from_secs(10),
             name_mapper: None,
         }
@@ -178,14 +260,24 @@ impl Config {
 
     /// Returns the time limit of one request, including the confirmations of its replicas.
     pub(crate) fn response_limit(&self) -> Duration {
-        self.response_timeout + self.confirmation_limit()
+        self.response_timeout.saturating_add(self.confirmation_limit())
     }
 
-    /// Returns the extra time that a request may take for the confirmations of replicas.
+    /// Returns true if changes must be confirmed before they count.
+    pub(crate) fn confirms(&self) -> bool {
+        self.replica_wait != ReplicaWait::None || self.durability != Durability::Memory
+    }
+
+    /// Returns the extra time that a request may take for its confirmations.
     pub(crate) fn confirmation_limit(&self) -> Duration {
-        match self.replica_wait {
-            ReplicaWait::None => Duration::ZERO,
+        let by_replicas = match (self.replica_wait, self.durability) {
+            // With the last one WAITAOF asks the replicas as well.
+            (ReplicaWait::None, _) | (_, Durability::All) => Duration::ZERO,
             _ => self.replica_timeout,
+        };
+        match self.durability {
+            Durability::Memory => by_replicas,
+            Durability::Master | Durability::All => by_replicas.saturating_add(self.durability_timeout),
         }
     }
 
@@ -244,6 +336,45 @@ mod tests {
     #[test]
     fn an_unlock_is_remembered_for_all_its_repeats() {
         assert_eq!(Config::default().latch_ttl(), Duration::from_secs(20));
+    }
+
+    /// Loopback addresses of other machines are no servers that a client reaches.
+    #[test]
+    fn a_client_follows_where_it_may() {
+        let to = |servers: &[&str]| Redirects::To(servers.iter().map(ToString::to_string).collect());
+        for (redirects, host, from, is_followed) in [
+            (Redirects::Never, "10.0.0.2", Some("10.0.0.1"), false),
+            (to(&["10.0.0.2"]), "10.0.0.2", Some("10.0.0.1"), true),
+            (to(&["10.0.0.3", "10.0.0.2:6379"]), "10.0.0.2", Some("10.0.0.1"), true),
+            (to(&["10.0.0.2:6380", "10.0.0.21"]), "10.0.0.2", Some("10.0.0.1"), false),
+            (to(&["127.0.0.1"]), "127.0.0.1", Some("10.0.0.1"), true),
+            (Redirects::Anywhere, "10.0.0.2", Some("10.0.0.1"), true),
+            (Redirects::Anywhere, "127.0.0.1", Some("10.0.0.1"), false),
+            (Redirects::Anywhere, "::1", Some("db.internal"), false),
+            (Redirects::Anywhere, "localhost", Some("127.0.0.1"), true),
+            (Redirects::Anywhere, "127.0.0.1", None, true),
+        ] {
+            assert_eq!(redirects.allow(host, 6379, from), is_followed, "{redirects:?} {host} {from:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_may_take_as_long_as_its_confirmations() {
+        let wait = ReplicaWait::Synced;
+        for (replica_wait, durability, seconds) in [
+            (ReplicaWait::None, Durability::Memory, 3),
+            (wait, Durability::Memory, 4),
+            (ReplicaWait::None, Durability::Master, 6),
+            (wait, Durability::Master, 7),
+            (wait, Durability::All, 6),
+        ] {
+            let config = Config { replica_wait, durability, ..Config::default() };
+            assert_eq!(
+                config.response_limit(),
+                Duration::from_secs(seconds),
+                "{replica_wait:?} {durability:?}"
+            );
+        }
     }
 
     #[test]

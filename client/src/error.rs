@@ -123,6 +123,27 @@ pub enum ErrorKind {
         /// The number of acknowledgements that the configuration requires.
         needed: usize,
     },
+    /// Fewer disks than required have the change, within the
+    /// [durability timeout](crate::Builder::durability_timeout).
+    #[error("the change is on the disks of {}{replicas} replicas; the master and {needed} replicas were needed",
+        if *master { "the master and " } else { "" })]
+    NotSynced {
+        /// True if the master has synced the change.
+        master: bool,
+        /// The number of replicas that have synced it.
+        replicas: usize,
+        /// The number of replicas that the configuration requires.
+        needed: usize,
+    },
+    /// The server cannot confirm that a change is on its disk, as [`Durability`](crate::Durability)
+    /// requires: it has no `WAITAOF` or no append-only file.
+    #[error("{endpoint} cannot sync changes: {reason}")]
+    NoAppendOnlyFile {
+        /// `host:port`.
+        endpoint: String,
+        /// The thing that is missing, or the server's refusal.
+        reason: String,
+    },
     /// Too few nodes of a Redlock answered to reach a decision.
     #[error("{answered} nodes answered, {quorum} are a quorum: {reason}")]
     NoQuorum {
@@ -220,6 +241,7 @@ impl Error {
             | ErrorKind::NoSentinel { .. }
             | ErrorKind::Replaced { .. }
             | ErrorKind::NotReplicated { .. }
+            | ErrorKind::NotSynced { .. }
             | ErrorKind::NoQuorum { .. } => true,
             ErrorKind::Server { code, .. } => refusal::passes(code),
             // After a lost reply, retry only if the command certainly did not run.
@@ -246,6 +268,11 @@ impl Error {
 
     pub(crate) fn is_server(&self, wanted: &str) -> bool {
         matches!(&self.kind, ErrorKind::Server { code, .. } if code == wanted)
+    }
+
+    /// Returns true if the server does not know the command that it was sent.
+    pub(crate) fn is_unknown_command(&self) -> bool {
+        matches!(&self.kind, ErrorKind::Server { code, message } if code == "ERR" && message.starts_with("unknown command"))
     }
 
     pub(crate) fn definite(kind: ErrorKind) -> Self {

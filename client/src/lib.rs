@@ -134,7 +134,7 @@
 //!
 //! | deployment | its URL | search for the master of a lock |
 //! | --- | --- | --- |
-//! | one server | `redis://host:6379` | |
+//! | one server | `redis://host:6379` | follows a Valkey that has become a replica, where [`Redirects`] allow it |
 //! | a replicated set | several [endpoints](Builder::endpoint) | asks all for their roles whenever a connection is made |
 //! | Sentinel | `redis+sentinel://h1:26379,h2:26379/mymaster` | asks all Sentinels when they announce another master, when a request fails, and once a second; the newest configuration counts, and the server must itself report to be a master |
 //! | Redis Cluster | `redis+cluster://h1:7000,h2:7001` | asks a few nodes for CLUSTER SLOTS: when a request is redirected (MOVED, ASK) or fails, every 0.1 to 0.5 s while a call waits for a new master, and every five seconds; the newest configuration counts |
@@ -168,7 +168,8 @@
 //! [`ReplicaWait`] makes replicas confirm each change before it counts. With
 //! [`All`](ReplicaWait::All) a grant survives any single failover. With
 //! [`Majority`](ReplicaWait::Majority) it survives a failover that promotes one of the replicas
-//! that have confirmed; Sentinel and Cluster prefer those but do not promise it. The number of
+//! that have confirmed; Sentinel and Cluster prefer those but do not promise it. [`Durability`]
+//! makes disks confirm as well, so that a grant survives a restart. The number of
 //! replicas is taken from the endpoints of a replicated set, from the Sentinels (which also count
 //! those that are down), or from the nodes of the cluster. None of this helps against a server that
 //! grants although it has been replaced. Only a [fencing token](FencedGuard::token) does, as long
@@ -211,15 +212,35 @@
 //!
 //! | server | tested with | differences |
 //! | --- | --- | --- |
-//! | Redis 7.0 | all tests, always | |
-//! | Redis 6.2 | 6.2.5 and 6.2.14, waiting and connecting | |
-//! | Valkey 9 | 9.1.2, waiting and connecting | |
+//! | Redis 7.0 | all tests, always, on 7.0.15 | it cannot confirm syncs: [`Durability`] is an error |
+//! | Redis 6.2 | every object on every topology on 6.2.5; waiting and connecting on 6.2.14 | as 7.0; in a cluster messages go to all nodes |
+//! | Redis 8.2 | every object on every topology, durability and evicted scripts on 8.2.3 | it evicts scripts beyond 500: the client sends their text again |
+//! | Valkey 8.1 | as Redis 8.2, redirections too, on 8.1.8 | as Redis 8.2; a replica refuses to read for the client, and names its master ([`Redirects`]); with `appendfsync everysec` it confirms syncs early |
+//! | Valkey 9.1 | as Valkey 8.1, on 9.1.2 | as Valkey 8.1; DELIFEQ frees the nodes of a [`Redlock`] |
 //! | Redis 6.0 | nothing | it has no CLIENT INFO: the statements above about users without that right apply to all users |
 //! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait for a message returns an error that says so. A [spin lock](Client::spin_lock), a [rate limiter](Client::rate_limiter) and a [`Redlock`] wait without messages |
 //!
+//! The client needs none of these differences. It learns what a server has once per connection:
+//!
+//! * Every connection for requests begins with CLIENT INFO. Only a Valkey from 8.1 on lists the
+//!   capabilities of the client there. To such a server the client sends CLIENT CAPA redirect. A
+//!   Redlock then tries DELIFEQ, and uses its script if the server does not know it or the user may
+//!   not use it.
+//! * If [`Durability`] is set, WAITAOF is tried before the first change. A server without it is an
+//!   [error](ErrorKind::NoAppendOnlyFile) before anything is changed, and no weaker promise takes
+//!   its place.
+//! * Scripts are sent by their hash, and once more by their text after NOSCRIPT: at first use,
+//!   after SCRIPT FLUSH, a restart, a failover, or an eviction. This also holds for a script in a
+//!   pipeline with ASKING, WAIT or WAITAOF; no request is in a transaction.
+//! * The other locks do not compare strings. Theirs are hashes, as Redisson's are, and no command
+//!   compares a field. The extension of a Redlock remains a script: SET with IFEQ would shorten a
+//!   longer lease, and would not distinguish a node that has lost the lock.
+//!
 //! The tests of this crate run against another server if `LOCKSTORM_REDIS_SERVER` names one:
 //! `LOCKSTORM_REDIS_SERVER=/opt/valkey/bin/valkey-server cargo test -p lockstorm-client --test
-//! client -- waiting:: connections::`.
+//! client -- waiting:: connections::`. `LOCKSTORM_SERVERS` names a folder with a server for each
+//! generation, such as `valkey-9.1`, which some tests run in addition to simulated ones;
+//! `LOCKSTORM_EVERY_TOPOLOGY=1` runs every object of each on every topology.
 //!
 //! # Background work
 //!
@@ -252,7 +273,7 @@
 //! | `work` | the background work of a client |
 //! | `hold/` | the client's belief in each granted lock, and the ledger of all of them |
 //! | `task`, `progress` | work that continues without its caller, and the caller's answer |
-//! | `route/` | connections, the node of each key (the topologies), redirections, WAIT, safe retries |
+//! | `route/` | connections, the node of each key (the topologies), redirections, WAIT and WAITAOF, safe retries |
 //! | `wake/` | subscriptions that wake waiters |
 //! | `renew/` | the watchdog |
 //! | `spin` | the backoff of waiters that no message wakes |
@@ -318,7 +339,7 @@ mod locks;
 pub use address::{Address, Sentinels};
 pub use client::{Builder, Client};
 pub use close::Unfinished;
-pub use config::ReplicaWait;
+pub use config::{Durability, Redirects, ReplicaWait};
 pub use endpoint::Credentials;
 pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};

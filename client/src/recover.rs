@@ -12,7 +12,7 @@ use crate::env::{Boottime, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::Told;
 use crate::mutex::locked;
-use crate::route::{Lane, Node, OnFailure, Repeats, Request};
+use crate::route::{Confirmation, Lane, OnFailure, Repeats, Request};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wait::Caller;
@@ -28,14 +28,21 @@ pub(crate) struct Pending {
     reply: Reply,
 }
 
-/// A reply and its confirmations.
+/// A reply and its confirmation.
 pub(crate) struct Replied {
     pub(crate) value: Value,
-    /// The number of replicas that acknowledged, and the number that had to.
-    pub(crate) acked: usize,
-    pub(crate) needed: usize,
-    /// The node that replied.
-    pub(crate) node: Arc<Node>,
+    /// The confirmation that a grant needs, and the replies to its commands.
+    pub(crate) confirmation: Option<Confirmation>,
+    pub(crate) replies: Vec<Value>,
+    /// The lane on which the reply came.
+    pub(crate) lane: Lane,
+}
+
+impl Replied {
+    /// Checks that the change is confirmed.
+    pub(crate) fn confirmed(&self) -> Result<()> {
+        self.lane.confirmed(self.confirmation.as_ref(), &self.replies)
+    }
 }
 
 /// The outcome of a request without a reply.
@@ -69,23 +76,25 @@ pub(crate) struct Probe<R> {
 }
 
 impl Pending {
-    /// Sends `call`, followed by the WAIT for its replicas, and follows redirections.
-    pub(crate) fn send(session: &Session, lane: Lane, call: Call, wait: Option<(Cmd, usize)>) -> Self {
+    /// Sends `call`, followed by the commands of its confirmation, and follows redirections.
+    pub(crate) fn send(
+        session: &Session,
+        lane: Lane,
+        call: Call,
+        confirmation: Option<Confirmation>,
+    ) -> Self {
         let (at, router) = (Arc::new(Mutex::new(lane.clone())), session.router.clone());
         let last = at.clone();
         let reply = async move {
-            let (mut lane, mut wait, mut trail) = (lane, wait, router.trail(call.slot()));
+            let (mut lane, mut confirmation, mut trail) = (lane, confirmation, router.trail(call.slot()));
             loop {
-                let error = match lane.run(&call, wait.as_ref().map(|(wait, _)| wait)).await {
-                    Ok((value, acked)) => {
-                        let needed = wait.map_or(0, |(_, needed)| needed);
-                        return Ok(Replied { value, acked, needed, node: lane.node });
-                    }
+                let error = match lane.run(&call, confirmation.as_ref()).await {
+                    Ok((value, replies)) => return Ok(Replied { value, confirmation, replies, lane }),
                     Err(error) => error,
                 };
-                Box::pin(router.follow(&mut lane, &mut trail, error)).await?;
+                Box::pin(router.follow(&mut lane, &mut trail, error, call.key())).await?;
                 *locked(&last) = lane.clone();
-                wait = lane.replica_wait().await.map_err(Error::made_definite)?;
+                confirmation = lane.confirmation().await.map_err(Error::made_definite)?;
             }
         };
         Self { lane: at, reply: reply.boxed().fuse() }

@@ -45,13 +45,14 @@ const fn lasting(code: &'static str, when: &'static str, is_before_writes: bool,
 }
 
 /// All codes that are distinguished. All others are permanent.
-static ALL: [Refusal; 18] = [
+static ALL: [Refusal; 19] = [
     passing("LOADING", "the server reads its data after a start", false, Next::Look),
     passing("BUSY", "a script keeps the server busy", false, Next::Same),
     passing("MISCONF", "the server cannot write its data to the disk", true, Next::Same),
     passing("OOM", "the memory of the server is full", true, Next::Same),
     passing("NOREPLICAS", "too few replicas are connected for `min-replicas-to-write`", true, Next::Same),
     passing("READONLY", "the server is a replica", true, Next::Another),
+    passing("REDIRECT", "the server is a replica, and names its master (Valkey)", true, Next::Another),
     passing("MASTERDOWN", "the server is a replica that has lost its master", true, Next::Another),
     passing("CLUSTERDOWN", "nodes of the cluster are missing", false, Next::Look),
     passing("TRYAGAIN", "the slot of the keys is being moved", false, Next::Moving),

@@ -45,6 +45,10 @@ impl Call {
         self.keys.first().map_or(Slot(0), |key| Slot::of(key))
     }
 
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.keys.first().map(String::as_str)
+    }
+
     pub(crate) fn keys(&self) -> &[String] {
         &self.keys
     }

@@ -176,3 +176,30 @@ fn a_model_does_not_repeat_a_request_that_a_node_has_refused() {
         assert_eq!(refused.collect::<Vec<_>>(), [(2_002, true)], "{lock}");
     }
 }
+
+/// A node loses power before the next sync of its append-only file. A client that has waited for
+/// its disk did not believe in the lost grant; one that has not did. A node without such a file is
+/// refused before anything is taken.
+#[test]
+fn a_client_that_waits_for_the_disk_believes_in_nothing_that_is_lost() {
+    let text = |disk: &str, synced: &str| {
+        format!(
+            "[node.m]\nserver = \"redis-8.2\"\ndurability = \"{disk}\"\n[network]\nlatency = \"1ms\"\n\
+             [lock]\nlease = \"30s\"\nsynced = \"{synced}\"\n\
+             [client.c1]\nsteps = [{{ at = \"10.5s\", try_acquire = {{}} }}, {{ work = {{ until = \"20s\", until_lost = true }} }}]\n\
+             [client.c2]\nsteps = [{{ at = \"13s\", poll = {{ every = \"100ms\", until = \"25s\" }} }}]\n\
+             [fault.other]\ncommand = {{ node = \"m\", run = [\"SET\", \"other\", \"1\"] }}\nat = \"10.2s\"\n\
+             [fault.power]\ncrash = \"m\"\nat = \"10.9s\"\nfor = \"200ms\"\n[run]\nstorm = \"30s\"\n"
+        )
+    };
+    for (disk, synced, expected) in [
+        ("aof-everysec", "none", "violated"),
+        ("aof-everysec", "master", "holds"),
+        ("aof-always", "none", "holds"),
+        ("aof-always", "master", "holds"),
+    ] {
+        assert_eq!(verdict(&play(&text(disk, synced)), "l2"), expected, "{disk} {synced}");
+    }
+    let refused = calls(&play(&text("none", "master")));
+    assert!(refused[0].contains("cannot sync changes: its `appendonly` is `no`"), "{refused:?}");
+}

@@ -284,6 +284,13 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[lock]\npermits = «2»\n[expect]", "only a semaphore or a rate limiter has permits");
     with("[expect]", "[lock]\ncount = «2»\n[expect]", "only a latch has a count");
     with("[expect]", "[lock]\nkind = \"redlock\"\nsync = «\"all\"»\n[expect]", "asks no replica to confirm");
+    with("[expect]", "[lock]\nsynced = «\"all\"»\n[expect]", "WAITAOF is no command of node redis");
+    let newer = |keys: &str| {
+        let lock = format!("[lock]\n{keys}\n[expect]");
+        GOOD.replace("[node.redis]", "[node.redis]\nserver = \"redis-8.2\"").replace("[expect]", &lock)
+    };
+    check(&newer("kind = \"redlock\"\nsynced = «\"all\"»"), "a Redlock waits for no disk");
+    check(&newer("subject = \"token-lock\"\nsynced = «\"master\"»"), "lock.traits.synced = true");
     let latch = "[lock]\nkind = \"latch\"\ncount = «0»\n[expect]";
     with("[expect]", latch, "a latch with a count of zero is open already");
     with("{ acquire = {} }", "{ count_down = «{}» }", "only a latch is counted down");

@@ -28,6 +28,10 @@ pub(crate) struct Connection {
     sender: MultiplexedConnection,
     /// The identity of the connection on the server: its id and the address that the server sees.
     identity: Option<(String, String)>,
+    /// Set if the server, as a replica, refuses to read keys and names its master instead.
+    is_redirected: bool,
+    /// Set while the server may have commands that compare a string before they change it.
+    may_compare: AtomicBool,
     shared: Arc<Shared>,
 }
 
@@ -133,20 +137,43 @@ impl Connection {
             watched.ended.notify_waiters();
         }));
 
-        let mut connection = Self { endpoint: endpoint.clone(), sender, identity: None, shared };
+        let mut connection = Self {
+            endpoint: endpoint.clone(),
+            sender,
+            identity: None,
+            is_redirected: false,
+            may_compare: AtomicBool::new(false),
+            shared,
+        };
         if !subscribes {
-            let identity = connection.ask_identity().await;
-            connection.identity =
-                identity.map_err(|error| login_failed(endpoint, &greeting).unwrap_or(error))?;
+            let introduced = connection.introduce().await;
+            introduced.map_err(|error| login_failed(endpoint, &greeting).unwrap_or(error))?;
         }
         greeting.end();
         Ok(connection)
     }
 
-    async fn ask_identity(&self) -> Result<Option<(String, String)>> {
+    /// Asks for the identity of the connection. The same reply shows if the server is a Valkey that
+    /// can name its master; then asks it to do so.
+    async fn introduce(&mut self) -> Result<()> {
+        let Some(line) = self.ask_info().await? else { return Ok(()) };
+        self.identity = parse_identity(&line);
+        if has_capabilities(&line) {
+            self.may_compare = AtomicBool::new(true);
+            match self.call(redis::cmd("CLIENT").arg("CAPA").arg("redirect")).await {
+                Ok(_) => self.is_redirected = true,
+                // A restricted user: the connection works without.
+                Err(error) if error.is_definite() => {}
+                Err(error) => return Err(refused(&self.endpoint, &error.to_string()).caused_by(error)),
+            }
+        }
+        Ok(())
+    }
+
+    async fn ask_info(&self) -> Result<Option<String>> {
         match self.call(redis::cmd("CLIENT").arg("INFO")).await {
-            Ok(Value::BulkString(line)) => Ok(parse_identity(&String::from_utf8_lossy(&line))),
-            Ok(Value::VerbatimString { text, .. }) => Ok(parse_identity(&text)),
+            Ok(Value::BulkString(line)) => Ok(Some(String::from_utf8_lossy(&line).into_owned())),
+            Ok(Value::VerbatimString { text, .. }) => Ok(Some(text)),
             // Servers before 6.2 and restricted users: the connection works but cannot be fenced.
             Err(error) if error.is_server("NOPERM") => Ok(None),
             Err(error) if error.is_server("ERR") && !error.to_string().contains(TOO_MANY) => Ok(None),
@@ -156,20 +183,36 @@ impl Connection {
         }
     }
 
+    /// Returns true if the server refuses to read keys once it is a replica, and names its master.
+    /// Commands of scripts it refuses with READONLY all the same.
+    pub(super) fn is_redirected(&self) -> bool {
+        self.is_redirected
+    }
+
+    /// Returns true if DELIFEQ is worth a try.
+    pub(crate) fn may_compare(&self) -> bool {
+        self.may_compare.load(Ordering::Relaxed)
+    }
+
+    /// Records that the server or the rights of the user have no DELIFEQ.
+    pub(crate) fn cannot_compare(&self) {
+        self.may_compare.store(false, Ordering::Relaxed);
+    }
+
     /// Sends one command and awaits its reply as long as the connection lives.
     pub(crate) async fn call(&self, command: &Cmd) -> Result<Value> {
         let reply = self.sender.clone().send_packed_command(command).await;
         reply.map_err(broken).and_then(refuse_errors)
     }
 
-    /// Runs a script by its hash, or by its text if the server does not know it. With `wait` the
-    /// script is followed by a WAIT on the same connection, and the result includes the number of
-    /// acknowledgements. With `asking` an ASKING precedes the script, so that a node that is
-    /// importing the slot accepts it.
-    pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
-        match self.run_command(call.evalsha(), wait, asking).await {
+    /// Runs a script by its hash, or by its text if the server does not know it or has evicted it.
+    /// The commands `then` follow the script on the same connection, and the result includes their
+    /// replies. With `asking` an ASKING precedes the script, so that a node that is importing the
+    /// slot accepts it.
+    pub(crate) async fn run(&self, call: &Call, then: &[Cmd], asking: bool) -> Result<(Value, Vec<Value>)> {
+        match self.run_command(call.evalsha(), then, asking).await {
             Err(error) if error.is_server("NOSCRIPT") => {
-                Box::pin(self.run_command(call.eval(), wait, asking)).await
+                Box::pin(self.run_command(call.eval(), then, asking)).await
             }
             done => done,
         }
@@ -180,26 +223,26 @@ impl Connection {
         if !asking {
             return self.call(command).await;
         }
-        self.run_command(command.clone(), None, true).await.map(|(reply, _)| reply)
+        self.run_command(command.clone(), &[], true).await.map(|(reply, _)| reply)
     }
 
-    async fn run_command(&self, command: Cmd, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
-        if wait.is_none() && !asking {
-            return Ok((self.call(&command).await?, 0));
+    async fn run_command(&self, command: Cmd, then: &[Cmd], asking: bool) -> Result<(Value, Vec<Value>)> {
+        if then.is_empty() && !asking {
+            return Ok((self.call(&command).await?, Vec::new()));
         }
         // Boxed because it is rarer and its future is larger: it must not enlarge every request.
-        Box::pin(self.run_pipeline(command, wait, asking)).await
+        Box::pin(self.run_pipeline(command, then, asking)).await
     }
 
-    async fn run_pipeline(&self, command: Cmd, wait: Option<&Cmd>, asking: bool) -> Result<(Value, usize)> {
+    async fn run_pipeline(&self, command: Cmd, then: &[Cmd], asking: bool) -> Result<(Value, Vec<Value>)> {
         // Sent as one pipeline: no other command may come between ASKING and the command.
         let mut pipeline = redis::pipe();
         if asking {
             pipeline.cmd("ASKING");
         }
         pipeline.add_command(command);
-        if let Some(wait) = wait {
-            pipeline.add_command(wait.clone());
+        for command in then {
+            pipeline.add_command(command.clone());
         }
         let count = pipeline.len();
         let replies = self.sender.clone().send_packed_commands(&pipeline, 0, count).await;
@@ -209,11 +252,7 @@ impl Connection {
             refuse_errors(refusal)?;
         }
         let Some(reply) = replies.next() else { return Err(Error::unexpected(&Value::Nil)) };
-        let acked = replies.next().unwrap_or(Value::Int(0));
-        // An error reply to WAIT counts as no acknowledgements. The script's own reply remains
-        // valid.
-        let acked = if let Value::Int(acked) = acked { usize::try_from(acked).unwrap_or(0) } else { 0 };
-        Ok((refuse_errors(reply)?, acked))
+        Ok((refuse_errors(reply)?, replies.collect()))
     }
 
     /// Ends a connection with unanswered requests on the server, including any request that the
@@ -326,6 +365,12 @@ impl Drop for Connection {
 
 fn is_named(value: Option<&Value>, name: &str) -> bool {
     matches!(value, Some(Value::BulkString(bytes)) if bytes == name.as_bytes())
+}
+
+/// Returns true if the server knows CLIENT CAPA: Valkey from version 8.1 on, which lists a client's
+/// capabilities.
+fn has_capabilities(info: &str) -> bool {
+    info.split_whitespace().any(|field| field.starts_with("capa="))
 }
 
 fn parse_identity(info: &str) -> Option<(String, String)> {
@@ -464,6 +509,16 @@ mod tests {
         assert!(!end.has_come());
         drop(connection);
         within(&*env, in_ms(20_000), pin!(end.come())).await.expect("it is closed");
+    }
+
+    /// The fields are those of Redis 8.2.3 and of Valkey 9.1.2.
+    #[test]
+    fn a_server_that_lists_capabilities_can_redirect() {
+        let line = |more: &str| {
+            format!("id=3 addr=127.0.0.1:40228 laddr=127.0.0.1:27605 fd=11 flags=N{more} db=0 resp=2")
+        };
+        assert!(has_capabilities(&line(" capa=")) && has_capabilities(&line(" capa=r")));
+        assert!(!has_capabilities(&line("")) && !has_capabilities(&line(" name=capa lib-name=")));
     }
 
     #[test]

@@ -4,12 +4,14 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use redis::{Cmd, Value};
+use redis::Value;
 
+use super::confirmation::Confirmation;
 use super::connection::{Connection, Left};
 use super::node::Node;
-use super::redirect::{Remedy, remedy};
+use super::redirect::{MasterAddress, Remedy, master, remedy};
 use super::{Confirm, NodeId, Request, Router};
+use crate::endpoint::Endpoint;
 use crate::env::{Monotonic, draw, pause};
 use crate::error::{Error, Result};
 use crate::script::Call;
@@ -17,6 +19,9 @@ use crate::wire::Slot;
 
 /// The maximum number of redirections that one request follows.
 const MOST: usize = 16;
+
+/// The maximum number of servers that one request follows to a master.
+const MOST_MASTERS: usize = 4;
 
 /// The pause before a request returns to a node that it has visited. Two nodes may redirect to each
 /// other while the news of a failover spreads. Drawn between the two values.
@@ -32,14 +37,24 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    /// Runs a call once, followed by `wait` for its replicas.
-    pub(crate) async fn run(&self, call: &Call, wait: Option<&Cmd>) -> Result<(Value, usize)> {
-        self.connection.run(call, wait, self.asking).await
+    /// Runs a call once, followed by the commands of its confirmation.
+    pub(crate) async fn run(
+        &self,
+        call: &Call,
+        confirmation: Option<&Confirmation>,
+    ) -> Result<(Value, Vec<Value>)> {
+        let then = confirmation.map(Confirmation::commands).unwrap_or_default();
+        self.connection.run(call, then, self.asking).await
     }
 
-    /// See [`Node::replica_wait`].
-    pub(crate) async fn replica_wait(&self) -> Result<Option<(Cmd, usize)>> {
-        self.node.limited(&self.connection, pin!(self.node.replica_wait(&self.connection))).await
+    /// See [`Node::confirmation`].
+    pub(crate) async fn confirmation(&self) -> Result<Option<Confirmation>> {
+        self.node.limited(&self.connection, pin!(self.node.confirmation(&self.connection))).await
+    }
+
+    /// See [`Node::confirmed`].
+    pub(crate) fn confirmed(&self, confirmation: Option<&Confirmation>, replies: &[Value]) -> Result<()> {
+        self.node.confirmed(&self.connection, confirmation, replies)
     }
 
     /// See [`Node::retire_on`].
@@ -64,11 +79,12 @@ impl Lane {
     async fn send(&self, request: &Request<'_>) -> Result<Value> {
         let Self { node, connection, asking } = self;
         match request {
-            Request::Script(call) | Request::Remembered(call, Confirm::AsConfigured) => {
-                node.run_on(connection, call, *asking).await
+            Request::Script(call) => node.run_on(connection, call, *asking, false).await,
+            Request::Remembered(call, Confirm::AsConfigured) => {
+                node.run_on(connection, call, *asking, true).await
             }
             Request::Unconfirmed(call) | Request::Remembered(call, Confirm::No) => node
-                .limited(connection, pin!(connection.run(call, None, *asking)))
+                .limited(connection, pin!(connection.run(call, &[], *asking)))
                 .await
                 .map(|(reply, _)| reply),
             Request::Question(command) => {
@@ -83,6 +99,8 @@ pub(crate) struct Trail {
     slot: Slot,
     steps: usize,
     visited: Vec<NodeId>,
+    /// The servers that were replicas, for routes that follow those to their masters.
+    replicas: Vec<Endpoint>,
     until: Monotonic,
 }
 
@@ -119,7 +137,7 @@ impl Router {
     /// Starts a request. At most half of the response timeout may go into finding the node.
     pub(crate) fn trail(&self, slot: Slot) -> Trail {
         let until = self.env.now() + self.config.response_timeout / 2;
-        Trail { slot, steps: 0, visited: Vec::new(), until }
+        Trail { slot, steps: 0, visited: Vec::new(), replicas: Vec::new(), until }
     }
 
     /// Sends one request, and sends it again wherever the nodes redirect it. Sets `lane` to the
@@ -130,15 +148,24 @@ impl Router {
             match lane.send(request).await {
                 // Boxed because it is rare and its future is large: it must not enlarge every
                 // request.
-                Err(error) => Box::pin(self.follow(lane, &mut trail, error)).await?,
+                Err(error) => Box::pin(self.follow(lane, &mut trail, error, request.key())).await?,
                 done => return done,
             }
         }
     }
 
     /// Sets `lane` to where the request must go after `error`. Returns `error` if it allows no
-    /// other lane.
-    pub(crate) async fn follow(&self, lane: &mut Lane, trail: &mut Trail, error: Error) -> Result<()> {
+    /// other lane. `key` is a key of the request, if it is a script.
+    pub(crate) async fn follow(
+        &self,
+        lane: &mut Lane,
+        trail: &mut Trail,
+        error: Error,
+        key: Option<&str>,
+    ) -> Result<()> {
+        if self.route.follows_masters() {
+            return Box::pin(self.follow_master(lane, trail, error, key)).await;
+        }
         let remedy = remedy(&error);
         if !matches!(remedy, Remedy::Redirect(_) | Remedy::Wait) || !self.route.divides() {
             return Err(error);
@@ -165,9 +192,49 @@ impl Router {
         Ok(())
     }
 
+    /// Sets `lane` to the master of the server that has refused the request because it is a
+    /// replica.
+    async fn follow_master(
+        &self,
+        lane: &mut Lane,
+        trail: &mut Trail,
+        error: Error,
+        key: Option<&str>,
+    ) -> Result<()> {
+        let Some(named) = named_master(lane, &error, key).await else { return Err(error) };
+        let replica = lane.connection.endpoint.clone();
+        trail.replicas.push(replica.clone());
+        let is_loop = trail.replicas.iter().any(|replica| replica.is_at(&named.host, named.port));
+        if is_loop
+            || trail.replicas.len() > MOST_MASTERS
+            || self.env.now() >= trail.until
+            || !self.route.follow_master(&named, &replica)
+        {
+            return Err(error);
+        }
+        lane.connection.retire();
+        *lane = self.lane(trail.slot).await?;
+        Ok(())
+    }
+
     async fn hesitate(&self) {
         let (least, most) = PAUSE;
         let more = u64::try_from((most - least).as_micros()).unwrap_or(0);
         pause(&*self.env, least + Duration::from_micros(draw(&*self.env, more))).await;
     }
+}
+
+/// Returns the master that the server of `lane` names after it has refused a request with `error`.
+///
+/// A server refuses the commands of a script with READONLY, which names no master. Reading the
+/// script's key with a plain command does.
+async fn named_master(lane: &Lane, error: &Error, key: Option<&str>) -> Option<MasterAddress> {
+    if let named @ Some(_) = master(error) {
+        return named;
+    }
+    let key = key.filter(|_| error.is_server("READONLY") && lane.connection.is_redirected())?;
+    let mut get = redis::cmd("GET");
+    get.arg(key);
+    let asked = lane.node.limited(&lane.connection, pin!(lane.connection.call(&get))).await;
+    asked.err().as_ref().and_then(master)
 }

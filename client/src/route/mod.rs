@@ -6,6 +6,7 @@ mod moves;
 mod demand;
 mod redirect;
 mod replicas;
+mod confirmation;
 mod kinship;
 mod gather;
 mod epochs;
@@ -31,7 +32,7 @@ use futures_util::future::{BoxFuture, FutureExt, select_all};
 use redis::Cmd;
 
 use crate::address::Topology;
-use crate::config::Config;
+use crate::config::{Config, Durability};
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, pause};
 use crate::error::{Error, Result};
@@ -39,6 +40,7 @@ use crate::mutex::locked;
 use crate::script::Call;
 use crate::wire::Slot;
 use cluster::Cluster;
+pub(crate) use confirmation::Confirmation;
 use connection::Connection;
 use demand::Waiting;
 pub(crate) use lane::Lane;
@@ -47,7 +49,7 @@ pub(crate) use moves::Position;
 use node::Disturbance;
 pub(crate) use node::Node;
 pub(crate) use outlook::Repeats;
-use redirect::{Redirect, Remedy, remedy};
+use redirect::{MasterAddress, Redirect, Remedy, remedy};
 use replica_set::ReplicaSet;
 pub(crate) use retry::{OnFailure, Persistence, Remembered};
 use sentinel::SentinelSet;
@@ -73,7 +75,17 @@ pub(crate) enum Request<'a> {
     Question(&'a Cmd),
 }
 
-/// Decides if a change must be confirmed by replicas.
+impl<'a> Request<'a> {
+    /// Returns the first key of a script.
+    fn key(&self) -> Option<&'a str> {
+        match self {
+            Self::Script(call) | Self::Unconfirmed(call) | Self::Remembered(call, _) => call.key(),
+            Self::Question(_) => None,
+        }
+    }
+}
+
+/// Decides if a change must be confirmed by replicas and disks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Confirm {
     AsConfigured,
@@ -114,6 +126,16 @@ pub(crate) trait Route: Send + Sync + 'static {
     /// `None` for routes without redirections.
     fn follow(&self, _to: &Redirect, _from: &Endpoint) -> Option<NodeId> {
         None
+    }
+
+    /// Returns true if requests may follow a server that has become a replica to its master.
+    fn follows_masters(&self) -> bool {
+        false
+    }
+
+    /// Follows `replica` to the master that it names. Returns false if the route does not.
+    fn follow_master(&self, _named: &MasterAddress, _replica: &Endpoint) -> bool {
+        false
     }
 
     /// Handles a request that failed in a way that suggests a new master.
@@ -167,7 +189,9 @@ impl Router {
                 SentinelSet::new(env.clone(), config.clone(), master, nodes)
             }
             (Topology::Cluster, _) => Cluster::new(env.clone(), config.clone()),
-            (Topology::Set, [only]) => Arc::new(Single::new(env.clone(), only.clone())),
+            (Topology::Set, [only]) => {
+                Arc::new(Single::new(env.clone(), only.clone(), config.redirects.clone()))
+            }
             (Topology::Set, several) => Arc::new(ReplicaSet::new(env.clone(), several.to_vec())),
         };
         Self::with(env, config, route)
@@ -257,8 +281,10 @@ impl Router {
 
     /// Connects, and checks that the servers that can be reached belong together.
     pub(crate) async fn connect(&self) -> Result<()> {
-        self.ready().await?;
-        self.node(Slot(0)).connection().await?;
+        let lane = self.lane(Slot(0)).await?;
+        if self.config.durability != Durability::Memory {
+            lane.confirmation().await?;
+        }
         self.route.check(self.env.now() + self.config.response_timeout).await
     }
 
@@ -504,7 +530,7 @@ mod tests {
         let (mut lane, mut trail) = (router.lane(slot).await.unwrap(), router.trail(slot));
         // ASK redirects this request only; MOVED redirects all later ones as well.
         for (code, moved) in [("ASK", false), ("MOVED", true)] {
-            router.follow(&mut lane, &mut trail, to(code, 1)).await.unwrap();
+            router.follow(&mut lane, &mut trail, to(code, 1), None).await.unwrap();
             assert_eq!(lane.node.id(), NodeId(1), "{code}");
             assert_eq!(router.lane(slot).await.unwrap().node.id(), NodeId(u16::from(moved)), "{code}");
         }
@@ -512,12 +538,12 @@ mod tests {
         for unknown in
             [server_error("MOVED", "8 127.0.0.1:1"), server_error("NOPERM", "this user has no permissions")]
         {
-            router.follow(&mut lane, &mut trail, unknown.clone()).await.unwrap_err();
+            router.follow(&mut lane, &mut trail, unknown.clone(), None).await.unwrap_err();
         }
 
         let (begun, mut trail, mut followed) = (router.env.now(), router.trail(slot), 0);
         let error = loop {
-            match router.follow(&mut lane, &mut trail, to("MOVED", followed % 2)).await {
+            match router.follow(&mut lane, &mut trail, to("MOVED", followed % 2), None).await {
                 Ok(()) => followed += 1,
                 Err(error) => break error,
             }

@@ -6,14 +6,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::{Either, select};
-use redis::{Cmd, Value};
+use redis::Value;
 use tokio::sync::Mutex;
 
+use super::confirmation::{self, Confirmation};
 use super::connection::{Connection, End, Left, OnPush, refused};
 use super::moves::{Moves, Position};
 use super::redirect::{Remedy, remedy};
 use super::{NodeId, Route, replicas};
-use crate::config::{Config, ReplicaWait, millis};
+use crate::config::{Config, Durability, ReplicaWait};
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
@@ -50,6 +51,8 @@ pub(crate) struct Node {
     /// Notifies the subscriber of each new connection, so that it can follow to a new master.
     moves: Arc<Moves>,
     replicas: AtomicUsize,
+    /// Set once the server of the connection has shown that it can confirm syncs.
+    syncs: AtomicBool,
     closed: Arc<AtomicBool>,
 }
 
@@ -80,6 +83,7 @@ impl Node {
             failures: AtomicU64::new(0),
             moves: Arc::default(),
             replicas: AtomicUsize::new(UNKNOWN),
+            syncs: AtomicBool::new(false),
             closed,
         })
     }
@@ -125,6 +129,7 @@ impl Node {
             connections.left.push(retired.leave());
         }
         self.replicas.store(UNKNOWN, Ordering::Relaxed);
+        self.syncs.store(false, Ordering::Relaxed);
         let limit = self.env.now() + self.config.connect_timeout;
         let connection = self.route.dial(self.id, limit).await.inspect_err(|_| self.route.suspect())?;
         fence(&*self.env, limit, &connection, &mut connections.left).await?;
@@ -163,11 +168,23 @@ impl Node {
         }
     }
 
-    /// Returns the WAIT that must follow a change and the number of acknowledgements it must bring.
-    /// `None` if no replica has to confirm.
-    pub(crate) async fn replica_wait(&self, connection: &Connection) -> Result<Option<(Cmd, usize)>> {
+    /// Returns the confirmation that a change needs. `None` if it needs none.
+    ///
+    /// # Errors
+    /// If the server certainly cannot confirm a change.
+    pub(crate) async fn confirmation(&self, connection: &Connection) -> Result<Option<Confirmation>> {
+        if self.config.durability != Durability::Memory && !self.syncs.load(Ordering::Relaxed) {
+            Box::pin(confirmation::can_sync(connection)).await?;
+            self.syncs.store(true, Ordering::Relaxed);
+        }
+        let (needed, connected) = self.replicas_needed(connection).await?;
+        Ok(Confirmation::of(&self.config, needed, connected))
+    }
+
+    /// Returns the number of replicas that must confirm a change, and that of connected ones.
+    async fn replicas_needed(&self, connection: &Connection) -> Result<(usize, usize)> {
         if self.config.replica_wait == ReplicaWait::None {
-            return Ok(None);
+            return Ok((0, 0));
         }
         let mut connected = self.replicas.load(Ordering::Relaxed);
         if connected == UNKNOWN || connected == 0 {
@@ -177,35 +194,54 @@ impl Node {
             self.replicas.store(connected, Ordering::Relaxed);
         }
         let needed = replicas::needed(self.config.replica_wait, self.route.replicas(self.id), connected);
-        if needed == 0 {
-            return Ok(None);
-        }
-        // Wait for all connected replicas: more acknowledgements than needed cost nothing.
-        let mut wait = redis::cmd("WAIT");
-        wait.arg(needed.max(connected)).arg(millis(self.config.replica_timeout).max(1));
-        Ok(Some((wait, needed)))
+        Ok((needed, connected))
     }
 
-    /// Checks the number of acknowledgements. If it differs from the known number of replicas, that
-    /// number is asked for again.
-    pub(crate) fn acknowledged(&self, acked: usize, needed: usize) -> Result<()> {
-        if acked != self.replicas.load(Ordering::Relaxed) {
+    /// Checks the replies to the commands of `confirmation`. If the number of acknowledgements
+    /// differs from the known number of replicas, that number is asked for again.
+    pub(crate) fn confirmed(
+        &self,
+        connection: &Connection,
+        confirmation: Option<&Confirmation>,
+        replies: &[Value],
+    ) -> Result<()> {
+        let Some(confirmation) = confirmation else { return Ok(()) };
+        let acked = confirmation.acked(replies);
+        if acked.is_some_and(|acked| acked != self.replicas.load(Ordering::Relaxed)) {
             self.replicas.store(UNKNOWN, Ordering::Relaxed);
         }
-        if acked < needed {
-            return Err(Error::indefinite(ErrorKind::NotReplicated { acked, needed }));
-        }
-        Ok(())
+        confirmation.check(replies, &connection.endpoint).inspect_err(|error| {
+            // The server or its replicas may have changed.
+            self.syncs.store(false, Ordering::Relaxed);
+            if matches!(error.kind(), ErrorKind::NotSynced { .. }) {
+                self.replicas.store(UNKNOWN, Ordering::Relaxed);
+            }
+        })
     }
 
-    /// Sends a call once on `connection`, followed by its WAIT, within the response timeout.
-    pub(super) async fn run_on(&self, connection: &Connection, call: &Call, asking: bool) -> Result<Value> {
+    /// Sends a call once on `connection`, followed by the commands of its confirmation, within the
+    /// response timeout. A call that the server remembers, such as a release, is sent even if the
+    /// server cannot confirm it.
+    pub(super) async fn run_on(
+        &self,
+        connection: &Connection,
+        call: &Call,
+        asking: bool,
+        is_remembered: bool,
+    ) -> Result<Value> {
         let whole = pin!(async {
-            let Some((wait, needed)) = self.replica_wait(connection).await? else {
-                return connection.run(call, None, asking).await.map(|(reply, _)| reply);
+            let confirmation = match self.confirmation(connection).await {
+                Err(error) if is_remembered && matches!(error.kind(), ErrorKind::NoAppendOnlyFile { .. }) => {
+                    connection.run(call, &[], asking).await?;
+                    return Err(error.made_indefinite());
+                }
+                confirmation => confirmation?,
             };
-            let (reply, acked) = connection.run(call, Some(&wait), asking).await?;
-            self.acknowledged(acked, needed).map(|()| reply)
+            let Some(confirmation) = confirmation else {
+                return connection.run(call, &[], asking).await.map(|(reply, _)| reply);
+            };
+            let (reply, replies) = connection.run(call, confirmation.commands(), asking).await?;
+            self.confirmed(connection, Some(&confirmation), &replies).map(|()| reply)
         });
         self.limited(connection, whole).await
     }

@@ -31,6 +31,22 @@ pub(crate) struct Redirect {
     pub(crate) once: bool,
 }
 
+/// The master that a replica names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MasterAddress {
+    pub(crate) host: String,
+    pub(crate) port: u16,
+}
+
+/// Reads the master from the refusal of a replica: `REDIRECT <host>:<port>`. An IPv6 address has no
+/// brackets.
+pub(super) fn master(error: &Error) -> Option<MasterAddress> {
+    let ErrorKind::Server { code, message } = error.kind() else { return None };
+    let (host, port) = message.trim_end().rsplit_once(':').filter(|_| code == "REDIRECT")?;
+    let port = port.parse().ok().filter(|port| *port != 0)?;
+    (!host.is_empty()).then(|| MasterAddress { host: host.to_owned(), port })
+}
+
 /// Returns the remedy for the error of a request.
 pub(super) fn remedy(error: &Error) -> Remedy {
     match error.kind() {
@@ -72,6 +88,7 @@ mod tests {
         for (error, expected) in [
             (Error::indefinite(ErrorKind::Disconnected("reset".to_owned())), Remedy::Retire),
             (server("READONLY", "You can't write against a read only replica."), Remedy::Retire),
+            (server("REDIRECT", "127.0.0.1:6381"), Remedy::Retire),
             (server("MASTERDOWN", "Link with MASTER is down"), Remedy::Retire),
             (server("MOVED", "3999 127.0.0.1:6381"), to(3999, "127.0.0.1", 6381, false)),
             (server("ASK", "3999 ::1:6381"), to(3999, "::1", 6381, true)),
@@ -84,5 +101,20 @@ mod tests {
         ] {
             assert_eq!(remedy(&error), expected, "{error}");
         }
+    }
+    /// The first text is that of Valkey 8.1.8 and 9.1.2.
+    #[test]
+    fn a_replica_names_its_master() {
+        let read = |code: &str, message: &str| {
+            let (code, message) = (code.to_owned(), message.to_owned());
+            let named = master(&Error::definite(ErrorKind::Server { code, message }));
+            named.map(|MasterAddress { host, port }| (host, port))
+        };
+        assert_eq!(read("REDIRECT", "127.0.0.1:27604"), Some(("127.0.0.1".to_owned(), 27604)));
+        assert_eq!(read("REDIRECT", "fd00::1:6379"), Some(("fd00::1".to_owned(), 6379)));
+        for message in ["", ":6379", "10.0.0.1:", "10.0.0.1:0", "10.0.0.1:65536", "10.0.0.1"] {
+            assert_eq!(read("REDIRECT", message), None, "{message}");
+        }
+        assert_eq!(read("READONLY", "10.0.0.1:6379"), None);
     }
 }

@@ -8,7 +8,7 @@ use redis::Value;
 use crate::support::{RedisServer, soon};
 
 /// The commands that a server reads while `work` runs, from MONITOR, without those of scripts.
-async fn commands(url: &str, work: impl AsyncFnOnce()) -> Vec<String> {
+pub(crate) async fn commands(url: &str, work: impl AsyncFnOnce()) -> Vec<String> {
     let server = redis::Client::open(url).unwrap();
     let monitor = server.get_async_monitor().await.unwrap();
     let mut seen = monitor.into_on_message::<String>();

@@ -2,12 +2,13 @@
 
 #![allow(dead_code, reason = "each test binary uses its own part of this")]
 
+pub(crate) mod program;
 pub(crate) mod world;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
@@ -15,10 +16,13 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
 
+use program::Program;
+
 /// A private server; dropping it kills the process.
 pub(crate) struct RedisServer {
     port: u16,
     process: Child,
+    program: Program,
     options: Vec<String>,
 }
 
@@ -56,7 +60,12 @@ impl RedisServer {
     /// Like [`RedisServer::start_with`], with options that are created for each try, as those with
     /// a second port must be.
     pub(crate) fn start_each(mut options: impl FnMut() -> Vec<String>) -> Option<Self> {
-        if version().is_none() {
+        Self::start_on(&Program::Installed, |_| options())
+    }
+
+    /// Like [`RedisServer::start_each`], with another program; the options may depend on the port.
+    pub(crate) fn start_on(program: &Program, mut options: impl FnMut(u16) -> Vec<String>) -> Option<Self> {
+        if *program == Program::Installed && version().is_none() {
             let required = std::env::var("LOCKSTORM_REQUIRE_REDIS").is_ok_and(|value| value == "1");
             assert!(!required, "redis-server is not on the PATH, and LOCKSTORM_REQUIRE_REDIS=1");
             eprintln!("skipped: redis-server is not on the PATH");
@@ -65,12 +74,13 @@ impl RedisServer {
         // Another process may take the free port before the server does; then the next port is
         // tried.
         for _ in 0..20 {
-            let (port, options) = (free_port(), options());
-            if let Some(process) = launch(port, &options) {
-                return Some(Self { port, process, options });
+            let port = free_port();
+            let options = options(port);
+            if let Some(process) = launch(program, port, &options) {
+                return Some(Self { port, process, program: program.clone(), options });
             }
         }
-        panic!("redis-server does not start");
+        panic!("{program} does not start");
     }
 
     pub(crate) fn port(&self) -> u16 {
@@ -96,7 +106,7 @@ impl RedisServer {
     pub(crate) fn restart_with(&mut self, options: &[&str]) {
         self.options.extend(options.iter().map(ToString::to_string));
         for _ in 0..50 {
-            if let Some(process) = launch(self.port, &self.options) {
+            if let Some(process) = launch(&self.program, self.port, &self.options) {
                 self.process = process;
                 return;
             }
@@ -195,23 +205,9 @@ fn has_tls() -> bool {
     String::from_utf8_lossy(&text).contains("No tls-cert-file configured")
 }
 
-fn launch(port: u16, options: &[String]) -> Option<Child> {
-    // Older servers always have DEBUG, and do not know the option.
-    let debug: &[&str] =
-        if version().is_some_and(|version| version >= 7) { &["--enable-debug-command", "yes"] } else { &[] };
-    let mut process = Command::new(program())
-        .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-        .arg("--dir")
-        .arg(snapshot_of(port).parent().expect("it is in a folder"))
-        .arg("--dbfilename")
-        .arg(snapshot_of(port).file_name().expect("it has a name"))
-        .args(["--repl-diskless-sync-delay", "0"])
-        .args(debug)
-        .args(options)
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("redis-server can be started");
+fn launch(program: &Program, port: u16, options: &[String]) -> Option<Child> {
+    let mut command = program.server(port, &snapshot_of(port), options);
+    let mut process = command.spawn().expect("a server can be started");
     comes_up(port, &mut process).then_some(process)
 }
 

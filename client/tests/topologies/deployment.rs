@@ -3,13 +3,14 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::time::Duration;
 
 use lockstorm_client::{Builder, Client};
 use redis::Value;
 
-use crate::support::{RedisServer, comes_up, eventually, free_port, program};
+use crate::support::program::Program;
+use crate::support::{RedisServer, comes_up, eventually, free_port};
 
 /// The time in milliseconds after which a Sentinel or a cluster node counts as down.
 const DOWN_AFTER_MS: &str = "1000";
@@ -26,6 +27,10 @@ pub(crate) enum Topology {
     Cluster,
 }
 
+impl Topology {
+    pub(crate) const ALL: [Self; 4] = [Self::Single, Self::ReplicaSet, Self::Sentinel, Self::Cluster];
+}
+
 /// A deployment; dropping it ends its processes.
 pub(crate) enum Deployment {
     Single(RedisServer),
@@ -36,12 +41,12 @@ pub(crate) enum Deployment {
 
 impl Deployment {
     /// Starts a deployment; `None` if `redis-server` is not installed.
-    pub(crate) async fn start(topology: Topology) -> Option<Self> {
+    pub(crate) async fn start(program: &Program, topology: Topology) -> Option<Self> {
         Some(match topology {
-            Topology::Single => Self::Single(RedisServer::start()?),
-            Topology::ReplicaSet => Self::ReplicaSet(replicated(1, &[]).await?),
-            Topology::Sentinel => Self::Sentinel(Watched::start(&[]).await?),
-            Topology::Cluster => Self::Cluster(Cluster::start().await?),
+            Topology::Single => Self::Single(RedisServer::start_on(program, |_| Vec::new())?),
+            Topology::ReplicaSet => Self::ReplicaSet(replicated(program, 1, &[]).await?),
+            Topology::Sentinel => Self::Sentinel(Watched::start_on(program, &[]).await?),
+            Topology::Cluster => Self::Cluster(Cluster::start_on(program, &[]).await?),
         })
     }
 
@@ -70,11 +75,18 @@ pub(crate) fn patient() -> Builder {
 }
 
 /// Starts a master and this number of synchronized replicas.
-async fn replicated(replicas: usize, options: &[&str]) -> Option<Vec<RedisServer>> {
-    let mut servers = vec![RedisServer::start_with(options)?];
+pub(crate) async fn replicated(
+    program: &Program,
+    replicas: usize,
+    options: &[&str],
+) -> Option<Vec<RedisServer>> {
+    let start = |options: &[&str]| {
+        RedisServer::start_on(program, |_| options.iter().map(ToString::to_string).collect())
+    };
+    let mut servers = vec![start(options)?];
     let master = format!("127.0.0.1 {}", servers[0].port());
     for _ in 0..replicas {
-        servers.push(RedisServer::start_with(&[&["--replicaof", &master], options].concat())?);
+        servers.push(start(&[&["--replicaof", &master], options].concat())?);
     }
     let count = replicas.to_string();
     eventually("the replicas are in step", async || {
@@ -95,7 +107,12 @@ pub(crate) struct Watched {
 impl Watched {
     /// Starts the nodes with `options`.
     pub(crate) async fn start(options: &[&str]) -> Option<Self> {
-        Self::start_each(options, "", "", "").await
+        Self::start_on(&Program::Installed, options).await
+    }
+
+    /// Like [`Watched::start`], with another program.
+    pub(crate) async fn start_on(program: &Program, options: &[&str]) -> Option<Self> {
+        Self::start_each(program, options, "", "", "").await
     }
 
     /// Starts Sentinels without a default user: they log in to each other as `peer`, and clients as
@@ -105,7 +122,7 @@ impl Watched {
             "user default off\nuser peer on >peers allkeys allchannels allcommands\n\
              user {name} on >{password} {rules}\nsentinel sentinel-user peer\nsentinel sentinel-pass peers\n"
         );
-        let mut watched = Self::start_each(&[], "", &lines, "peer:peers@").await?;
+        let mut watched = Self::start_each(&Program::Installed, &[], "", &lines, "peer:peers@").await?;
         watched.login = format!("?sentinel_username={name}&sentinel_password={password}");
         Some(watched)
     }
@@ -116,15 +133,22 @@ impl Watched {
         let options = ["--requirepass", node_password, "--masterauth", node_password];
         let lines = format!("requirepass {sentinel_password}\nsentinel sentinel-pass {sentinel_password}\n");
         let login = format!(":{sentinel_password}@");
-        let mut watched = Self::start_each(&options, node_password, &lines, &login).await?;
+        let program = Program::Installed;
+        let mut watched = Self::start_each(&program, &options, node_password, &lines, &login).await?;
         watched.login = format!("?sentinel_password={sentinel_password}");
         Some(watched)
     }
 
     /// Starts Sentinels with these lines in their files; `login` has all rights there.
-    async fn start_each(options: &[&str], node_password: &str, lines: &str, login: &str) -> Option<Self> {
+    async fn start_each(
+        program: &Program,
+        options: &[&str],
+        node_password: &str,
+        lines: &str,
+        login: &str,
+    ) -> Option<Self> {
         let nodes = if node_password.is_empty() {
-            replicated(2, options).await?
+            replicated(program, 2, options).await?
         } else {
             let master = RedisServer::start_with(options)?;
             let of = format!("127.0.0.1 {}", master.port());
@@ -132,7 +156,7 @@ impl Watched {
             vec![replica()?, replica()?, master].into_iter().rev().collect()
         };
         let sentinels =
-            (0..3).map(|_| Sentinel::start(nodes[0].port(), node_password, lines, login)).collect();
+            (0..3).map(|_| Sentinel::start(program, nodes[0].port(), node_password, lines, login)).collect();
         let watched = Self { nodes, sentinels, login: String::new() };
         eventually("the Sentinels know each other and the replicas", async || {
             for sentinel in &watched.sentinels {
@@ -222,13 +246,14 @@ fn folder() -> PathBuf {
 /// A private Sentinel; dropping it kills the process.
 pub(crate) struct Sentinel {
     pub(crate) port: u16,
+    program: Program,
     process: Child,
     file: PathBuf,
     login: String,
 }
 
 impl Sentinel {
-    fn start(master: u16, node_password: &str, lines: &str, login: &str) -> Self {
+    fn start(program: &Program, master: u16, node_password: &str, lines: &str, login: &str) -> Self {
         for _ in 0..20 {
             let port = free_port();
             let file = folder().join(format!("lockstorm-sentinel-{port}.conf"));
@@ -241,27 +266,22 @@ impl Sentinel {
             }
             text += lines;
             std::fs::write(&file, text).expect("a folder for temporary files");
-            if let Some(process) = Self::launch(port, &file) {
-                return Self { port, process, file, login: login.to_owned() };
+            if let Some(process) = Self::launch(program, port, &file) {
+                return Self { port, program: program.clone(), process, file, login: login.to_owned() };
             }
         }
-        panic!("redis-sentinel does not start");
+        panic!("a Sentinel of {program} does not start");
     }
 
-    fn launch(port: u16, file: &Path) -> Option<Child> {
-        let mut process = Command::new(program())
-            .arg(file)
-            .arg("--sentinel")
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("redis-server can be started");
+    fn launch(program: &Program, port: u16, file: &Path) -> Option<Child> {
+        let mut process = program.sentinel(port, file).spawn().expect("a Sentinel can be started");
         comes_up(port, &mut process).then_some(process)
     }
 
     /// Starts it again after [`Sentinel::crash`], with its former state.
     pub(crate) fn restart(&mut self) {
-        self.process = Self::launch(self.port, &self.file).expect("it starts again on its port");
+        self.process =
+            Self::launch(&self.program, self.port, &self.file).expect("it starts again on its port");
     }
 
     /// Kills the process without notice.
@@ -305,23 +325,30 @@ impl Cluster {
     const MASTERS: usize = 3;
 
     pub(crate) async fn start() -> Option<Self> {
+        Self::start_on(&Program::Installed, &[]).await
+    }
+
+    /// Like [`Cluster::start`], with another program, whose nodes have further options.
+    pub(crate) async fn start_on(program: &Program, more: &[&str]) -> Option<Self> {
         let (mut nodes, mut files, mut buses) = (Vec::new(), Vec::new(), Vec::new());
         for _ in 0..2 * Self::MASTERS {
             let mut bus = 0;
-            nodes.push(RedisServer::start_each(|| {
-                bus = free_port();
+            nodes.push(RedisServer::start_on(program, |port| {
+                // Redis 6 has no option for it.
+                bus = if program.is_before_7() { port + 10_000 } else { free_port() };
                 let file = folder().join(format!("lockstorm-nodes-{bus}.conf"));
                 files.push(file.clone());
                 // The file of an earlier process would make the node a member of another cluster.
                 let _ = std::fs::remove_file(&file);
                 let file = file.to_str().expect("a folder with a plain name");
-                let options = [
-                    ["--cluster-enabled", "yes"],
-                    ["--cluster-port", &bus.to_string()],
-                    ["--cluster-config-file", file],
-                    ["--cluster-node-timeout", DOWN_AFTER_MS],
-                ];
-                options.concat().into_iter().map(str::to_owned).collect()
+                let bus = bus.to_string();
+                let mut options = vec!["--cluster-enabled", "yes", "--cluster-config-file", file];
+                options.extend(["--cluster-node-timeout", DOWN_AFTER_MS]);
+                if !program.is_before_7() {
+                    options.extend(["--cluster-port", &bus]);
+                }
+                options.extend(more);
+                options.into_iter().map(str::to_owned).collect()
             })?);
             buses.push(bus);
         }
@@ -334,8 +361,9 @@ impl Cluster {
         for (at, node) in cluster.nodes.iter().enumerate() {
             if at < Self::MASTERS {
                 let slot = |at: usize| 16_384 * at / Self::MASTERS;
-                let (first, last) = (slot(at).to_string(), (slot(at + 1) - 1).to_string());
-                node.command(&["CLUSTER", "ADDSLOTSRANGE", &first, &last]).await;
+                let slots: Vec<String> = (slot(at)..slot(at + 1)).map(|slot| slot.to_string()).collect();
+                let slots = slots.iter().map(String::as_str);
+                node.command(&["CLUSTER", "ADDSLOTS"].into_iter().chain(slots).collect::<Vec<_>>()).await;
             }
             let (port, bus) = (cluster.nodes[0].port().to_string(), buses[0].to_string());
             if at > 0 {

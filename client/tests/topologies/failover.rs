@@ -1,13 +1,18 @@
 //! A master is lost during a hold: the hold continues at the new master, its waiters are woken
 //! there, and lost holds are noticed.
+//!
+//! The installed server has all failovers. Each generation of servers, simulated, and real if
+//! `LOCKSTORM_SERVERS` names a folder, has one, and with `LOCKSTORM_EVERY_TOPOLOGY=1` all.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use lockstorm_client::{Client, ErrorKind, LockGuard, LossCause, ReplicaWait};
+use lockstorm_sim::generation::Generation;
 use redis::Value;
 
 use crate::deployment::{Cluster, MASTER, Watched};
+use crate::support::program::{Program, is_whole};
 use crate::support::{RedisServer, eventually, soon, task};
 
 /// Longer than `soon` waits: a waiter that gets the lock sooner was woken.
@@ -45,8 +50,8 @@ async fn is_held(client: &Client, name: &str) -> bool {
     }
 }
 
-async fn sentinel_failover(cause: Cause) {
-    let Some(mut watched) = Watched::start(&[]).await else { return };
+async fn sentinel_failover(program: &Program, cause: Cause) {
+    let Some(mut watched) = Watched::start_on(program, &[]).await else { return };
     let old = watched.nodes[0].port();
     // Every change is on all replicas, so that nothing is lost.
     let client = async || {
@@ -107,17 +112,17 @@ fn subscribers(channels: &Value) -> usize {
 
 #[tokio::test]
 async fn a_hold_survives_an_ordered_failover_of_sentinels() {
-    sentinel_failover(Cause::Order).await;
+    sentinel_failover(&Program::Installed, Cause::Order).await;
 }
 
 #[tokio::test]
 async fn a_hold_survives_a_crash_of_the_master_that_sentinels_watch() {
-    sentinel_failover(Cause::Crash).await;
+    sentinel_failover(&Program::Installed, Cause::Crash).await;
 }
 
 #[tokio::test]
 async fn a_hold_survives_a_freeze_of_the_master_that_sentinels_watch() {
-    sentinel_failover(Cause::Freeze).await;
+    sentinel_failover(&Program::Installed, Cause::Freeze).await;
 }
 
 /// For ten seconds after the failover, nothing closes a client's connection to the old master: the
@@ -157,8 +162,10 @@ async fn a_hold_that_was_lost_with_the_master_is_noticed_at_once() {
     assert_eq!(soon("it is noticed", guard.lost()).await, LossCause::NotHeld);
 }
 
-async fn cluster_failover(cause: Cause) {
-    let Some(mut cluster) = Cluster::start().await else { return };
+async fn cluster_failover(program: &Program, cause: Cause) {
+    let Some(mut cluster) = Cluster::start_on(program, &[]).await else { return };
+    // Before version 7 the messages of a cluster go to all of its nodes.
+    let channels = if program.has_shard_channels() { "SHARDCHANNELS" } else { "CHANNELS" };
     let (master, replica) = cluster.home("stock");
     // While the old master is down, nothing is confirmed by all replicas.
     let wait = if cause == Cause::Order { ReplicaWait::All } else { ReplicaWait::Synced };
@@ -171,7 +178,7 @@ async fn cluster_failover(cause: Cause) {
     let long = mine.lock("{stock}:long").acquire().lease(LONG).await.unwrap();
     let waiter = task(until_granted(other, "{stock}:long"));
     eventually("it waits", async || {
-        subscribers(&cluster.nodes[master].command(&["PUBSUB", "SHARDCHANNELS"]).await) > 0
+        subscribers(&cluster.nodes[master].command(&["PUBSUB", channels]).await) > 0
     })
     .await;
     match cause {
@@ -210,17 +217,17 @@ async fn cluster_failover(cause: Cause) {
 
 #[tokio::test]
 async fn a_hold_survives_an_ordered_failover_of_a_cluster() {
-    cluster_failover(Cause::Order).await;
+    cluster_failover(&Program::Installed, Cause::Order).await;
 }
 
 #[tokio::test]
 async fn a_hold_survives_a_crash_of_its_master_in_a_cluster() {
-    cluster_failover(Cause::Crash).await;
+    cluster_failover(&Program::Installed, Cause::Crash).await;
 }
 
 #[tokio::test]
 async fn a_hold_survives_a_freeze_of_its_master_in_a_cluster() {
-    cluster_failover(Cause::Freeze).await;
+    cluster_failover(&Program::Installed, Cause::Freeze).await;
 }
 
 /// The promoted replica has no replica itself until the old master is back, which must then have
@@ -335,4 +342,45 @@ async fn a_new_master_without_replicas_confirms_nothing() {
     follow(&watched.nodes[0]).await;
     let all: Vec<_> = watched.nodes.iter().collect();
     grants(&clients[2].1, ReplicaWait::All, &all).await;
+}
+
+/// Runs a crash of the master that Sentinels watch, or all failovers.
+async fn failovers_of(generation: Generation) {
+    for program in Program::of(generation) {
+        sentinel_failover(&program, Cause::Crash).await;
+        if !is_whole() {
+            continue;
+        }
+        for cause in [Cause::Order, Cause::Freeze] {
+            sentinel_failover(&program, cause).await;
+        }
+        for cause in [Cause::Order, Cause::Crash, Cause::Freeze] {
+            cluster_failover(&program, cause).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn failovers_of_redis_6_2() {
+    failovers_of(Generation::Redis62).await;
+}
+
+#[tokio::test]
+async fn failovers_of_redis_7_0() {
+    failovers_of(Generation::Redis70).await;
+}
+
+#[tokio::test]
+async fn failovers_of_redis_8_2() {
+    failovers_of(Generation::Redis82).await;
+}
+
+#[tokio::test]
+async fn failovers_of_valkey_8_1() {
+    failovers_of(Generation::Valkey81).await;
+}
+
+#[tokio::test]
+async fn failovers_of_valkey_9_1() {
+    failovers_of(Generation::Valkey91).await;
 }

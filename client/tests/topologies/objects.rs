@@ -1,23 +1,28 @@
 //! Every object on every topology: acquired, contended for with a wake-up, renewed, released.
+//!
+//! The installed server runs on all topologies. Each generation of servers, simulated, and real if
+//! `LOCKSTORM_SERVERS` names a folder, runs on one, and with `LOCKSTORM_EVERY_TOPOLOGY=1` on all.
 
 use std::time::Duration;
 
 use lockstorm_client::{Client, Handle, LockGuard, MultiLock, Object, RateMode, Redlock};
+use lockstorm_sim::generation::Generation;
 
 use crate::deployment::{Deployment, Topology};
+use crate::support::program::{Program, is_whole};
 use crate::support::{RedisServer, eventually, soon, task};
 
 /// Longer than `soon` waits: a waiter that gets the lock sooner was woken.
 const LONG: Duration = Duration::from_secs(60);
 const WATCHDOG: Duration = Duration::from_millis(1500);
 
-/// Two clients of one deployment, and its topology.
+/// Two clients of one deployment, its program and its topology.
 struct Stage {
     mine: Client,
     other: Client,
     /// Servers outside the deployment, for a Redlock.
     beside: [RedisServer; 2],
-    topology: Topology,
+    place: String,
 }
 
 impl Stage {
@@ -31,7 +36,7 @@ impl Stage {
     /// Tests the common properties of all locks.
     async fn lock<O: Object>(&self, name: &str, handle: impl Fn(&Client) -> Handle<O>) {
         let (lock, other) = (handle(&self.mine), handle(&self.other));
-        let at = format!("{name} on {:?}", self.topology);
+        let at = format!("{name} on {}", self.place);
         // Held for longer than the watchdog's lease: it is renewed.
         let guard =
             soon(&at, lock.acquire().into_future()).await.unwrap_or_else(|error| panic!("{at}: {error}"));
@@ -110,11 +115,13 @@ impl Stage {
     }
 }
 
-async fn every_object_on(topology: Topology) {
-    let Some(deployment) = Deployment::start(topology).await else { return };
-    let (Some(one), Some(two)) = (RedisServer::start(), RedisServer::start()) else { return };
+async fn every_object_on(program: &Program, topology: Topology) {
+    let Some(deployment) = Deployment::start(program, topology).await else { return };
+    let beside = || RedisServer::start_on(program, |_| Vec::new());
+    let (Some(one), Some(two)) = (beside(), beside()) else { return };
+    let place = format!("{topology:?} of {program}");
     let client = async || deployment.client().watchdog_timeout(WATCHDOG).connect().await.unwrap();
-    let stage = Stage { mine: client().await, other: client().await, beside: [one, two], topology };
+    let stage = Stage { mine: client().await, other: client().await, beside: [one, two], place };
     // The cases run at the same time, because each waits for its own leases and renewals.
     tokio::join!(
         stage.lock("plain", |client| client.lock("plain")),
@@ -154,20 +161,56 @@ async fn readers(stage: &Stage) {
 
 #[tokio::test]
 async fn every_object_on_a_single_server() {
-    every_object_on(Topology::Single).await;
+    every_object_on(&Program::Installed, Topology::Single).await;
 }
 
 #[tokio::test]
 async fn every_object_on_a_replica_set() {
-    every_object_on(Topology::ReplicaSet).await;
+    every_object_on(&Program::Installed, Topology::ReplicaSet).await;
 }
 
 #[tokio::test]
 async fn every_object_behind_sentinels() {
-    every_object_on(Topology::Sentinel).await;
+    every_object_on(&Program::Installed, Topology::Sentinel).await;
 }
 
 #[tokio::test]
 async fn every_object_on_a_cluster() {
-    every_object_on(Topology::Cluster).await;
+    every_object_on(&Program::Installed, Topology::Cluster).await;
+}
+
+/// Runs the servers of a generation on this topology, or on all.
+async fn every_object_of(generation: Generation, usual: Topology) {
+    for program in Program::of(generation) {
+        for topology in Topology::ALL {
+            if is_whole() || topology == usual {
+                every_object_on(&program, topology).await;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_object_of_redis_6_2() {
+    every_object_of(Generation::Redis62, Topology::Cluster).await;
+}
+
+#[tokio::test]
+async fn every_object_of_redis_7_0() {
+    every_object_of(Generation::Redis70, Topology::Sentinel).await;
+}
+
+#[tokio::test]
+async fn every_object_of_redis_8_2() {
+    every_object_of(Generation::Redis82, Topology::ReplicaSet).await;
+}
+
+#[tokio::test]
+async fn every_object_of_valkey_8_1() {
+    every_object_of(Generation::Valkey81, Topology::Sentinel).await;
+}
+
+#[tokio::test]
+async fn every_object_of_valkey_9_1() {
+    every_object_of(Generation::Valkey91, Topology::Cluster).await;
 }

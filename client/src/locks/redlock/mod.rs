@@ -16,6 +16,7 @@ use redis::Value;
 
 use crate::attempt::{Answer, Sleep, remaining};
 use crate::client::Client;
+use crate::config::Redirects;
 use crate::env::{draw, within};
 use crate::error::{Error, Result};
 use crate::guard::Guard;
@@ -73,9 +74,11 @@ pub struct RedlockBuilder {
 impl Redlock {
     /// Returns a builder for a lock on the servers of `clients`, which must be independent masters,
     /// ideally five. Clocks, random numbers, tasks and the observer are those of the first client.
-    /// Replicas never confirm grants, even if the clients have a
-    /// [`replica_wait`](crate::Builder::replica_wait): a replica that replaces a server and lacks
-    /// the grant votes again.
+    /// Replicas and disks never confirm grants, even if the clients have a
+    /// [`replica_wait`](crate::Builder::replica_wait) or a
+    /// [`durability`](crate::Builder::durability): a replica that replaces a server and lacks the
+    /// grant votes again. For the same reason no client may
+    /// [follow redirections](crate::Builder::redirects): two of them could come to the same master.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -139,13 +142,19 @@ impl RedlockBuilder {
     /// Builds the lock called `name`.
     ///
     /// # Errors
-    /// When the builder has no clients, two of them use the same server, or the name is empty.
+    /// When the builder has no clients, two of them use the same server, one follows redirections,
+    /// or the name is empty.
     pub fn build(self, name: &str) -> Result<Redlock> {
         let nodes: Arc<[Arc<Session>]> = self.clients.into_iter().map(|client| client.session).collect();
         let Some(first) = nodes.first() else { return Err(Error::config("a Redlock needs servers")) };
         let key = first.key(name);
         check_name(name, &key)?;
         check_independence(&nodes)?;
+        if nodes.iter().any(|node| node.config.redirects != Redirects::Never) {
+            return Err(Error::config(
+                "the servers of a Redlock must stay independent, and a client that follows redirections may come to another one",
+            ));
+        }
         Ok(Handle(OnMajority { nodes, key, options: self.options }))
     }
 }

@@ -50,6 +50,14 @@ impl Claim {
     fn release(&self) -> Call {
         RELEASE.call([&*self.lock]).arg(&self.value)
     }
+
+    /// Writes the command that does what [`Claim::release`] does, where servers have it: Valkey
+    /// from version 9.0 on.
+    fn release_by_command(&self) -> redis::Cmd {
+        let mut command = redis::cmd("DELIFEQ");
+        command.arg(&*self.lock).arg(&self.value);
+        command
+    }
 }
 
 /// Sets one node, then serves it until its fate is known. For each deadline from `again` it sets
@@ -144,7 +152,7 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
     let call = claim.release();
     let mut repeats = 0;
     loop {
-        match session.router.once(slot, &mut lane, &Request::Unconfirmed(&call)).await {
+        match free_once(session, claim, &mut lane, &call).await {
             Ok(Value::Int(freed)) => return Ok(freed == 1),
             Ok(other) => return Err(Error::unexpected(&other)),
             Err(error) if error.is_final() => return Err(error),
@@ -158,6 +166,27 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
             lane = next;
         }
     }
+}
+
+/// Frees one node by a command, or by the script `call` where the command does not exist.
+///
+/// There is no such command for an extension: `SET` with `IFEQ` would shorten a longer lease, and
+/// does not distinguish a node that has lost the lock.
+async fn free_once(session: &Session, claim: &Claim, lane: &mut Lane, call: &Call) -> Result<Value> {
+    let slot = claim.lock.slot();
+    if lane.connection.may_compare() {
+        let command = claim.release_by_command();
+        match session.router.once(slot, lane, &Request::Question(&command)).await {
+            // The user may have the rights that the script needs.
+            Err(error) if error.is_unknown_command() || error.is_server("NOPERM") => {
+                lane.connection.cannot_compare();
+            }
+            // As in the script: a key of another kind belongs to another owner.
+            Err(error) if error.is_server("WRONGTYPE") => return Ok(Value::Int(0)),
+            done => return done,
+        }
+    }
+    session.router.once(slot, lane, &Request::Unconfirmed(call)).await
 }
 
 /// Asks one node for an extension. A node that has lost the lock says no. If a majority has

@@ -124,6 +124,11 @@ pub struct Lock {
     pub sync: Sync,
     /// The time to wait for their acknowledgement. Default: 1 s. Models always wait for 100 ms.
     pub sync_timeout: Option<Span>,
+    /// The disks that must have an acquisition (WAITAOF), for the production client. Their nodes
+    /// need an append-only file (`node.durability`). A model has the trait `synced`.
+    pub synced: Synced,
+    /// The time to wait for the disks. Default: 3 s.
+    pub synced_timeout: Option<Span>,
     /// The time that a queued waiter of a fair lock may be silent before it loses its place.
     /// Default: 5 min.
     pub fair_wait: Option<Span>,
@@ -157,6 +162,8 @@ impl Default for Lock {
             retry_delay: None,
             sync: Sync::None,
             sync_timeout: None,
+            synced: Synced::None,
+            synced_timeout: None,
             fair_wait: None,
             permits: None,
             count: None,
@@ -212,6 +219,13 @@ impl Lock {
             let message = "a Redlock counts on its masters alone, and asks no replica to confirm: only the other kinds have sync";
             return wrong("sync", message);
         }
+        if self.synced != Synced::None && self.kind == LockKind::Redlock {
+            return wrong("synced", "a Redlock waits for no disk: only the other kinds have synced");
+        }
+        if self.synced != Synced::None && !limits::are_of_client(self) {
+            let message = "only the production client has synced; a model has lock.traits.synced = true";
+            return wrong("synced", message);
+        }
         if self.delay.is_some() && self.all_traits().grant != Grant::AfterDelay {
             let message =
                 "only a model with the trait grant = \"after-delay\" has a delay: lock.traits.grant";
@@ -261,6 +275,19 @@ pub enum Sync {
     /// As many as make a majority of all nodes, together with the master.
     Majority,
     /// Every replica.
+    All,
+}
+
+/// The disks that must have an acquisition.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Synced {
+    /// None: an acquisition counts as soon as it is in memory.
+    #[default]
+    None,
+    /// That of the master.
+    Master,
+    /// Those of the master and of the replicas that `sync` names.
     All,
 }
 

@@ -56,7 +56,7 @@ pub use form::{fault as fault_form, json_schema, trait_values};
 pub use formula::Formula;
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
-pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync};
+pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync, Synced};
 pub use measure::{Compared, Measures, Stated};
 pub use sentinel::Sentinel;
 pub use step::{

@@ -224,6 +224,7 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     if lock.nodes.as_ref().is_some_and(Vec::is_empty) {
         return Err(Mistake::at(of_key("nodes"), "the lock needs a node to live on"));
     }
+    trait_commands::check_settings(names.scenario, lock).map_err(|wrong| wrong.at_place(of_key))?;
     lock.check().map_err(|wrong| wrong.at_place(of_key))
 }
 

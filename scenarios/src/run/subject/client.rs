@@ -3,9 +3,9 @@
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duration};
 
 use lockstorm_client::{
-    Builder, Client, Credentials, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle, Latch,
-    Lock as ClientLock, MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter, RateMode,
-    ReadWriteLock, Redlock, ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
+    Builder, Client, Credentials, Durability, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle,
+    Latch, Lock as ClientLock, MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter,
+    RateMode, ReadWriteLock, Redlock, ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
 };
 use lockstorm_sim::cluster::key_slot;
 
@@ -16,7 +16,7 @@ use super::{
 use crate::{
     file::{
         plan::LockEntry,
-        scenario::{Lock as ScenarioLock, LockKind, Sync, traits::ClockName},
+        scenario::{Lock as ScenarioLock, LockKind, Sync, Synced, traits::ClockName},
     },
     judge::{history::Mode, object::faster_multi},
     run::{bridge::HostEnv, recorder::Line},
@@ -80,7 +80,8 @@ struct Settings<'a> {
     clock: ClockName,
     watchdog: Span,
     sync: Sync,
-    timeouts: [Option<Span>; 3],
+    synced: Synced,
+    timeouts: [Option<Span>; 4],
 }
 
 impl Settings<'_> {
@@ -91,7 +92,13 @@ impl Settings<'_> {
             clock: written.all_traits().clock,
             watchdog: written.watchdog,
             sync: written.sync,
-            timeouts: [written.response_timeout, written.sync_timeout, written.fair_wait],
+            synced: written.synced,
+            timeouts: [
+                written.response_timeout,
+                written.sync_timeout,
+                written.synced_timeout,
+                written.fair_wait,
+            ],
         }
     }
 }
@@ -113,6 +120,11 @@ pub(crate) fn builder(
             Sync::One => ReplicaWait::Synced,
             Sync::Majority => ReplicaWait::Majority,
             Sync::All => ReplicaWait::All,
+        })
+        .durability(match lock.synced {
+            Synced::None => Durability::Memory,
+            Synced::Master => Durability::Master,
+            Synced::All => Durability::All,
         });
     if let (false, Some(master)) = (context.sentinels.is_empty(), group.first()) {
         // Sentinels name a master after the node that was the first master.
@@ -140,6 +152,9 @@ pub(crate) fn builder(
     }
     if let Some(timeout) = set(lock.sync_timeout) {
         builder = builder.replica_timeout(timeout);
+    }
+    if let Some(timeout) = set(lock.synced_timeout) {
+        builder = builder.durability_timeout(timeout);
     }
     if let Some(wait) = set(lock.fair_wait) {
         builder = builder.fair_wait_timeout(wait);
