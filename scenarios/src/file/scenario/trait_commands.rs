@@ -69,11 +69,12 @@ fn without_form(traits: &Traits) -> Option<(&'static str, &'static str)> {
     if traits.lease == LeaseOn::Key {
         return None;
     }
-    let has_key = matches!(traits.key, Key::Token | Key::Count) && traits.fence != Fencing::WithGrant;
-    if !has_key || !is_checked || traits.replicas == Replicas::InScript {
+    let has_form =
+        is_checked && (is_plain || traits.key == Key::Count) || is_plain && traits.grant == Grant::TwoSteps;
+    if !has_form || traits.replicas == Replicas::InScript {
         return Some((
             "lease",
-            "it needs key = \"token\" or \"count\", grant = \"checked\", and a fence apart from the grant",
+            "it needs key = \"token\" or \"count\", a simple grant, and a fence apart from it",
         ));
     }
     let renews = matches!(

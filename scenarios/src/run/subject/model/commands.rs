@@ -294,6 +294,10 @@ impl Commands {
                 command = script(ACQUIRE_AND_WAIT, &[lock]);
                 command.arg(token).arg(lease).arg(millis(self.replica_timeout));
             }
+            Key::Token if self.has_field_lease() && grant == Grant::TwoSteps => {
+                command = redis::cmd("HSETNX");
+                command.arg(lock).arg(HOLDER_FIELD).arg(token);
+            }
             Key::Token if self.has_field_lease() => {
                 command = redis::cmd("HSETEX");
                 command.arg(lock).arg("FNX").arg("PX").arg(lease);
@@ -369,8 +373,12 @@ impl Commands {
 
     /// Sets the TTL, for a grant in two steps.
     pub(super) fn expire(&self, lease: Duration) -> Cmd {
-        let mut command = redis::cmd("PEXPIRE");
+        let on_field = self.has_field_lease();
+        let mut command = redis::cmd(if on_field { "HPEXPIRE" } else { "PEXPIRE" });
         command.arg(&self.names.lock).arg(millis(lease));
+        if on_field {
+            command.arg("FIELDS").arg(1).arg(HOLDER_FIELD);
+        }
         command
     }
 
