@@ -310,8 +310,8 @@ pub enum Replicas {
     Required,
     /// One replica is asked to acknowledge, and the result is ignored.
     Ignored,
-    /// One replica must acknowledge by what WAIT returns in the script that grants the lock, where it
-    /// does not wait; otherwise the script releases the lock.
+    /// One replica must acknowledge, by the number that WAIT returns in the script that grants the
+    /// lock. There WAIT does not block. Otherwise the script releases the lock.
     InScript,
     /// One replica must acknowledge, whatever the node answered; otherwise the lock is released,
     /// even if it was not granted.
