@@ -82,7 +82,7 @@ impl Wire {
     /// Sends a command and waits for its reply, for at most `limit` each time that it is sent. An
     /// EVAL is sent in the way in which the model sends scripts.
     pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Failed> {
-        let called = Called::of(command).filter(|_| self.scripts != Scripts::Text);
+        let called = if self.scripts == Scripts::Text { None } else { Called::of(command) };
         let Some(called) = called else { return self.send(command, limit).await };
         let is_new = !self.sent.borrow().contains(&called.sha);
         match self.scripts {
