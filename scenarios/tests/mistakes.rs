@@ -135,6 +135,14 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     traits("", "«renewal» = \"set-if-eq\"", "SET IFEQ is no command of node redis");
     traits("", "«synced» = true", "WAITAOF is no command of node redis");
     traits("server = \"valkey-8.1\"", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
+    traits("", "«replicas» = \"in-script\"", "WAIT in a script is no command of node redis");
+    traits("server = \"valkey-8.1\"", "«lease» = \"field\"", "HSETEX is no command of node redis");
+    let new = "server = \"redis-8.2\"";
+    traits(new, "key = \"queue\", «lease» = \"field\"", "it needs key = \"token\" or \"count\"");
+    traits(new, "renewal = \"recreate\", «lease» = \"field\"", "its owner renews by a script");
+    traits(new, "release = \"remember\", «lease» = \"field\"", "its owner releases by a script");
+    traits(new, "key = \"count\", «replicas» = \"in-script\"", "it needs key = \"token\"");
+    traits(new, "key = \"count\", «grant» = \"after-work\"", "it needs key = \"token\"");
     traits(
         "server = \"valkey-9.1\"",
         "key = \"count\", «release» = \"del-if-eq\"",
@@ -296,6 +304,7 @@ fn what_contradicts_itself_is_pointed_at() {
     with("{ acquire = {} }", "{ count_down = «{}» }", "only a latch is counted down");
     with("{ acquire = {} }", "{ take = «{}» }", "only permits of a rate limiter are taken");
     with("[expect]", "[lock]\nwindow = «\"1s\"»\n[expect]", "only a rate limiter has a window");
+    with("[expect]", "[lock]\nscript_time = «\"1s\"»\n[expect]", "only a model with the trait grant");
     with("[expect]", "[lock]\ndelay = «\"1s\"»\n[expect]", "only a model with the trait grant");
     with("[expect]", "[lock]\nkind = \"rate\"\nwindow = «\"9ms\"»\n[expect]", "at least 10ms long");
     let of_latch = |steps: &str| {

@@ -304,6 +304,8 @@ impl State {
         names: &dyn Names,
     ) -> Vec<EventKind> {
         let Cause { event, by, node, wall_ms } = *cause;
+        // The only field of a lock's hash takes the key with it.
+        let event = if event == "hexpired" { "expired" } else { event };
         let present = at(values, wall_ms);
         let mut before = std::mem::take(self);
         before.lapse(object, wall_ms);

@@ -145,6 +145,9 @@ pub struct Lock {
     /// The time after a lease that ended without a release in which no other owner is granted the
     /// lock, for a model with the trait `grant = "after-delay"`. Default: none.
     pub delay: Option<Span>,
+    /// The time for which the script of an acquisition keeps the node busy (DEBUG SLEEP) before it
+    /// looks at the lock, for a model with the trait `grant = "after-work"`. Default: none.
+    pub script_time: Option<Span>,
 }
 
 impl Default for Lock {
@@ -170,6 +173,7 @@ impl Default for Lock {
             window: None,
             per_client: false,
             delay: None,
+            script_time: None,
         }
     }
 }
@@ -230,6 +234,11 @@ impl Lock {
             let message =
                 "only a model with the trait grant = \"after-delay\" has a delay: lock.traits.grant";
             return wrong("delay", message);
+        }
+        if self.script_time.is_some() && self.all_traits().grant != Grant::AfterWork {
+            let message =
+                "only a model with the trait grant = \"after-work\" works in its script: lock.traits.grant";
+            return wrong("script_time", message);
         }
         Ok(())
     }

@@ -82,6 +82,10 @@ traits! {
     fence: Fencing = Fencing::None,
     /// The acknowledgement by a replica that a grant requires.
     replicas: Replicas = Replicas::None,
+    /// The way in which scripts are sent.
+    scripts: Scripts = Scripts::Text,
+    /// The part of the lock's key that has the lease.
+    lease: LeaseOn = LeaseOn::Key,
     /// True if a grant counts only after the first node has synced its append-only file: WAITAOF of
     /// Redis 7.2.
     synced: bool = false,
@@ -226,6 +230,38 @@ pub enum Grant {
     /// All conditions. After a lease that ended without a release, `lock.delay` must have passed as
     /// well.
     AfterDelay,
+    /// All conditions, at the end of a script that keeps the node busy for `lock.script_time`
+    /// before it looks at the lock.
+    AfterWork,
+}
+
+/// The way in which scripts are sent to a node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scripts {
+    /// EVAL with the text, each time.
+    Text,
+    /// EVALSHA, and EVAL if the node does not know the script.
+    ShaOrText,
+    /// SCRIPT LOAD before the first call; then EVALSHA, and nothing if the node does not know the
+    /// script.
+    Load,
+    /// EVAL for the first call; then EVALSHA, and nothing if the node does not know the script.
+    RunOnce,
+    /// EVAL for the first call, and SCRIPT LOAD after it; then EVALSHA, and nothing if the node
+    /// does not know the script.
+    RunAndLoad,
+}
+
+/// The part of the lock's key that has the lease.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LeaseOn {
+    /// The whole key.
+    Key,
+    /// The owner's field of a hash: HSETEX and HPEXPIRE of Redis 8 and Valkey 9. With
+    /// `key = "token"` the hash has one field, which holds the owner's token.
+    Field,
 }
 
 /// The delay or event after which a waiter asks again.
@@ -274,6 +310,9 @@ pub enum Replicas {
     Required,
     /// One replica is asked to acknowledge, and the result is ignored.
     Ignored,
+    /// One replica must acknowledge, by the number that WAIT returns in the script that grants the
+    /// lock. There WAIT does not block. Otherwise the script releases the lock.
+    InScript,
     /// One replica must acknowledge, whatever the node answered; otherwise the lock is released,
     /// even if it was not granted.
     RequiredOfAll,

@@ -1,5 +1,6 @@
 //! The reentrant lock, with or without fencing tokens, and every lock stored like it: a hash with
-//! the number of levels of its owner, or a string with the owner's token.
+//! the number of levels of its owner, a string with the owner's token, or a hash with the token in
+//! one field.
 
 use lockstorm_client::wire;
 
@@ -15,6 +16,9 @@ impl Object for Exclusive {
     }
 }
 
+/// The field with the owner's token, of a lock that is a hash with one field.
+pub(crate) const HOLDER_FIELD: &str = "holder";
+
 /// Indexes of the keys.
 const HOLDERS: usize = 0;
 const TOKEN: usize = 2;
@@ -28,12 +32,16 @@ pub(super) fn keys(name: &str) -> Keys {
     Keys::new(name, keys)
 }
 
-/// Reads every field of the hash as a holder.
+/// Reads every field of the hash as a holder, except the field that holds a token.
 pub(super) fn holding(values: &[Value]) -> Holding {
     let counts: Counts = match values.get(HOLDERS).map(|value| &value.content) {
         Some(Content::Text(token)) => Counts::from([(token.clone(), 1)]),
         Some(Content::Fields(fields)) => {
-            fields.iter().map(|(name, count)| (name.clone(), count.parse().unwrap_or(1))).collect()
+            let hold = |(name, value): (&String, &String)| match name.as_str() {
+                HOLDER_FIELD => (value.clone(), 1),
+                _ => (name.clone(), value.parse().unwrap_or(1)),
+            };
+            fields.iter().map(hold).collect()
         }
         _ => Counts::new(),
     };

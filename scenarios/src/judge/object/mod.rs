@@ -26,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::judge::history::{self, Authority, Host, Mode};
 
 pub(crate) use self::{
+    exclusive::HOLDER_FIELD,
     keys::{Keys, Role},
     one_name::{Apart, object as of_one_name},
     reading::{Content, Value, keyspace_of},

@@ -12,8 +12,10 @@ use lockstorm_sim::{
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Value {
     pub(crate) content: Content,
-    /// The expiry of the key by the node's wall clock.
+    /// The expiry of the key by the node's wall clock, or of the only field of a hash.
     pub(crate) expires_ms: Option<i64>,
+    /// True if the field expires, and not the key.
+    pub(crate) is_of_field: bool,
     /// For a hash with lease keys: the expiry of each lease key that exists.
     pub(crate) leases: Leases,
     /// For a sorted set with clients' own sets beside it: the members of these, by client id.
@@ -68,7 +70,14 @@ impl Value {
             }
             _ => Content::Nothing,
         };
-        Value { content, expires_ms: entry.expires_ms(), ..Value::default() }
+        let of_field = match &entry.value {
+            keyspace::Value::Hash(hash) if entry.expires_ms().is_none() && hash.len() == 1 => {
+                hash.first_time_ms()
+            }
+            _ => None,
+        };
+        let expires_ms = entry.expires_ms().or(of_field);
+        Value { content, expires_ms, is_of_field: of_field.is_some(), ..Value::default() }
     }
 
     /// Adds the members of the clients' own sorted sets. `client_of` returns the id of the client
@@ -126,16 +135,20 @@ impl Value {
     }
 
     /// Builds a value from a server's replies: the key's type as TYPE returns it, its elements,
-    /// PEXPIRETIME, and field, level and PEXPIRETIME of each lease.
+    /// PEXPIRETIME, and field, level and PEXPIRETIME of each lease. `field_expires_ms` is the
+    /// HPEXPIRETIME of the only field of a hash that does not expire itself, otherwise negative.
     pub(crate) fn answered(
         kind: &str,
         words: Vec<Vec<u8>>,
         expires_ms: i64,
         leases: Vec<(String, u32, i64)>,
+        field_expires_ms: i64,
     ) -> Value {
         let time = |expires_ms: i64| (expires_ms >= 0).then_some(expires_ms);
         let content = match kind {
             "string" => words.first().map_or(Content::Nothing, |word| Content::Text(text(word))),
+            // All its fields have expired, and the server has not removed them yet.
+            "hash" if words.is_empty() => Content::Nothing,
             "hash" => {
                 let pairs = words.chunks_exact(2).map(|pair| (text(&pair[0]), text(&pair[1])));
                 Content::Fields(pairs.collect())
@@ -151,7 +164,10 @@ impl Value {
             _ => return Value::default(),
         };
         let leases = leases.into_iter().map(|(field, level, ends)| ((field, level), time(ends)));
-        Value { content, expires_ms: time(expires_ms), leases: leases.collect(), ..Value::default() }
+        let of_field = time(field_expires_ms);
+        let expires_ms = time(expires_ms).or(of_field);
+        let (leases, is_of_field) = (leases.collect(), of_field.is_some());
+        Value { content, expires_ms, is_of_field, leases, ..Value::default() }
     }
 
     /// Returns true if another reading of the key differs at most in expiries.
@@ -198,8 +214,14 @@ impl Value {
                 commands.push([Bytes::from("ZADD"), key.clone()].into_iter().chain(words).collect());
             }
         }
-        if let Some(at) = self.expires_ms {
-            commands.push(command("PEXPIREAT", vec![at.to_string()]));
+        match (self.expires_ms, &self.content) {
+            (Some(at), Content::Fields(fields)) if self.is_of_field => {
+                let field = fields.keys().next().cloned().unwrap_or_default();
+                let words = vec![at.to_string(), "FIELDS".to_owned(), "1".to_owned(), field];
+                commands.push(command("HPEXPIREAT", words));
+            }
+            (Some(at), _) => commands.push(command("PEXPIREAT", vec![at.to_string()])),
+            (None, _) => {}
         }
         for ((field, level), ends) in &self.leases {
             let key = lease_key(tag, field, *level);

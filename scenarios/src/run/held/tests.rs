@@ -101,6 +101,20 @@ fn an_expiry_that_a_grant_of_the_same_command_hid() {
     assert_eq!(change(&[], "expired", 1, 12_000), []);
 }
 
+/// A command that finds the field of another owner expired removes it, and sets its own.
+#[test]
+fn a_field_that_expired_ends_the_hold() {
+    let (mut lock, names) = (lock(), Known::default());
+    let mut change =
+        |values: &[Value], event, client, wall| change((&mut lock, &names), values, event, client, wall);
+    let first = fields(&[("holder", "t1")], 5_000);
+    assert_eq!(change(&first, "hset", 1, 0), [granted(0, 5_000, 5_000, 1)]);
+    let second = fields(&[("holder", "t2")], 11_000);
+    let taken = [vanished(0, LossCause::Expired), granted(1, 5_000, 11_000, 1)];
+    assert_eq!(change(&second, "hexpired", 2, 6_000), taken);
+    assert_eq!(change(&second, "hset", 2, 6_000), []);
+}
+
 /// Two clients write the same token. The hold belongs to the client that was granted it, and the
 /// other client's release deletes it.
 #[test]

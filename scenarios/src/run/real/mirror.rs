@@ -478,4 +478,15 @@ mod tests {
             assert_eq!(mirror.check(&read, now), (Vec::new(), vec![true; 3]), "{read:?}");
         }
     }
+
+    #[test]
+    fn a_lease_on_a_field_is_that_of_the_lock() {
+        let mut mirror = mirror(&[("c1", "HSETEX lock FNX PX 5000 FIELDS 1 holder t")]);
+        let mut read = kept(&[("holder", "t")], Some(BEGINS_MS + 5_001));
+        read[0].is_of_field = true;
+        let (steps, explained) = mirror.check(&read, Wall::from_millis(BEGINS_MS + 10));
+        assert!(explained.iter().all(|explained| *explained));
+        assert_eq!(told(&steps), [("c1", &read)]);
+        assert_eq!(mirror.done(), read);
+    }
 }

@@ -4,12 +4,13 @@ use lockstorm_sim::generation::Generation;
 
 use crate::file::server::Server;
 
-/// The way to read the keys: the command of a script, and the part of the script that finds a key's
-/// expiry time.
+/// The way to read the keys: the command of a script, and the parts of the script that find the
+/// expiry time of a key and of a hash's field.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Reads {
     pub(super) command: &'static str,
     expiry: &'static str,
+    field_expiry: &'static str,
     /// The generation that the shadow copy imitates.
     pub(super) generation: Generation,
 }
@@ -21,19 +22,35 @@ impl Reads {
         Reads {
             command: if has("EVAL_RO") { "EVAL_RO" } else { "EVAL" },
             expiry: if has("PEXPIRETIME") { EXPIRETIME } else { TTL_AND_TIME },
+            field_expiry: if server.is_some_and(|server| server.has_command("HPEXPIRETIME")) {
+                FIELD_EXPIRETIME
+            } else {
+                NO_FIELD_EXPIRES
+            },
             generation: server.map_or_else(Generation::default, Server::nearest),
         }
     }
 
     /// Returns the script that reads the keys.
     pub(super) fn script(self) -> String {
-        format!("{}{READ}", self.expiry)
+        format!("{}{}{READ}", self.expiry, self.field_expiry)
     }
 }
 
 /// Finds the expiry time with a command of Redis 7.
 const EXPIRETIME: &str = "
 local function expiry(key) return redis.call('PEXPIRETIME', key) end";
+
+/// Finds the expiry time of a field, with a command of Redis 7.4 and Valkey 9.
+const FIELD_EXPIRETIME: &str = "
+local function field_expiry(key, field)
+    local ends = redis.call('HPEXPIRETIME', key, 'FIELDS', 1, field)
+    return ends and ends[1] or -2
+end";
+
+/// Fields do not expire.
+const NO_FIELD_EXPIRES: &str = "
+local function field_expiry(key, field) return -1 end";
 
 /// Finds the expiry time from the time to live, which Redis 6.2 computes with its clock at the
 /// call. A millisecond that begins meanwhile is seen, and the key read again.
@@ -55,8 +72,9 @@ local function expiry(key)
 end";
 
 /// Reads the keys in one atomic step. Returns the number of evicted keys, then for each key its
-/// type, its content, its expiry time and its leases. ARGV has for each key the prefix of its lease
-/// keys, or an empty string.
+/// type, its content, its expiry time, its leases, and the expiry time of the only field of a hash
+/// that does not expire itself. ARGV has for each key the prefix of its lease keys, or an empty
+/// string.
 const READ: &str = "
 local evicted = tonumber(redis.call('INFO', 'stats'):match('evicted_keys:(%d+)'))
 local answer = {}
@@ -74,6 +92,8 @@ for at, key in ipairs(KEYS) do
             if ends ~= -2 then leases[#leases + 1] = {words[field], level, ends} end
         end
     end
-    answer[at] = {kind, words, expiry(key), leases}
+    local ends, of_field = expiry(key), -1
+    if kind == 'hash' and #words == 2 and ends == -1 then of_field = field_expiry(key, words[1]) end
+    answer[at] = {kind, words, ends, leases, of_field}
 end
 return {evicted, answer}";

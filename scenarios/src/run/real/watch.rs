@@ -109,11 +109,11 @@ async fn read(
     keys.iter().for_each(|(_, tag)| {
         command.arg(tag);
     });
-    type Answered = (String, Vec<Vec<u8>>, i64, Vec<(String, u32, i64)>);
+    type Answered = (String, Vec<Vec<u8>>, i64, Vec<(String, u32, i64)>, i64);
     let (evicted, raw): (u64, Vec<Answered>) = command.query_async(connection).await?;
-    let values = raw
-        .into_iter()
-        .map(|(kind, words, expires_ms, leases)| Value::answered(&kind, words, expires_ms, leases));
+    let values = raw.into_iter().map(|(kind, words, expires_ms, leases, field_expires_ms)| {
+        Value::answered(&kind, words, expires_ms, leases, field_expires_ms)
+    });
     Ok((values.collect(), evicted))
 }
 

@@ -6,8 +6,8 @@ use lockstorm_client::wire;
 use redis::{Cmd, Value};
 
 use crate::{
-    file::scenario::traits::{Fencing, Grant, Key, Pace, Release, Renewal, Traits},
-    judge::history::Mode,
+    file::scenario::traits::{Fencing, Grant, Key, LeaseOn, Pace, Release, Renewal, Replicas, Traits},
+    judge::{history::Mode, object::HOLDER_FIELD},
     units::millis,
 };
 
@@ -49,6 +49,26 @@ const RELEASE_DELAYED: &str =
 const RENEW_DELAYED: &str = "if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end \
     redis.call('pexpire', KEYS[2], ARGV[2] + ARGV[3]) return redis.call('pexpire', KEYS[1], ARGV[2])";
 
+/// KEYS: the lock. ARGV: the token, the lease in ms, the time in seconds for which the script works
+/// first. Sets the key if it is free. Returns 1 or 0.
+const ACQUIRE_AFTER_WORK: &str = "redis.call('debug', 'sleep', ARGV[3]) \
+    if redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then return 1 end return 0";
+
+/// KEYS: the lock. ARGV: the token, the lease in ms, the timeout in ms. Sets the key if it is free.
+/// Deletes it unless WAIT counts a replica. Returns 1 or 0.
+const ACQUIRE_AND_WAIT: &str = "if not redis.call('set', KEYS[1], ARGV[1], 'nx', 'px', ARGV[2]) then return 0 end \
+    if redis.call('wait', 1, ARGV[3]) >= 1 then return 1 end redis.call('del', KEYS[1]) return 0";
+
+/// KEYS: the lock. ARGV: the token, the field. Deletes the key if the field holds the token.
+/// Returns the number of deleted keys.
+const RELEASE_FIELD: &str =
+    "if redis.call('hget', KEYS[1], ARGV[2]) ~= ARGV[1] then return 0 end return redis.call('del', KEYS[1])";
+
+/// KEYS: the lock. ARGV: the token, the lease in ms, the field. Sets the field's TTL if it holds
+/// the token. Returns 1 or 0.
+const RENEW_FIELD: &str = "if redis.call('hget', KEYS[1], ARGV[3]) ~= ARGV[1] then return 0 end \
+    return redis.call('hpexpire', KEYS[1], ARGV[2], 'fields', 1, ARGV[3])[1]";
+
 /// KEYS: the lock, the queue. ARGV: the token, the lease in ms, 1 to join the queue, 1 to ignore
 /// the owner's place in the queue, the longest allowed queue. Sets the key if it is free and it is
 /// the owner's turn; otherwise the owner may join the queue. Returns 1 or 0.
@@ -64,6 +84,10 @@ const ACQUIRE_QUEUED: &str = "local head = redis.call('lindex', KEYS[2], 0) \
 const ACQUIRE_COUNTED: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
     redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('pexpire', KEYS[1], ARGV[2]) return 1 end return 0";
 
+/// Like `ACQUIRE_COUNTED`, with the lease on the owner's field.
+const ACQUIRE_COUNTED_FIELD: &str = "if redis.call('exists', KEYS[1]) == 0 or redis.call('hexists', KEYS[1], ARGV[1]) == 1 then \
+    redis.call('hincrby', KEYS[1], ARGV[1], 1) redis.call('hpexpire', KEYS[1], ARGV[2], 'fields', 1, ARGV[1]) return 1 end return 0";
+
 /// KEYS: the lock. ARGV: the owner. Removes one level, and the key with the last one. Returns the
 /// remaining levels, or -1 if there was none.
 const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return -1 end \
@@ -72,6 +96,10 @@ const RELEASE_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 t
 /// KEYS: the lock. ARGV: the owner, the lease in ms. Sets the TTL if the owner holds the lock.
 /// Returns 1 or 0.
 const RENEW_COUNTED: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 1 then return redis.call('pexpire', KEYS[1], ARGV[2]) end return 0";
+
+/// Like `RENEW_COUNTED`, with the lease on the owner's field.
+const RENEW_COUNTED_FIELD: &str = "if redis.call('hexists', KEYS[1], ARGV[1]) == 0 then return 0 end \
+    return redis.call('hpexpire', KEYS[1], ARGV[2], 'fields', 1, ARGV[1])[1]";
 
 /// KEYS: the lock, the prefix of the owner's lease keys. ARGV: the owner, the lease in ms, the
 /// owner as a writer, 1 to let a reader in beside a writer (a mistake). Adds a level with a lease
@@ -223,6 +251,10 @@ pub(super) struct Commands {
     pub(super) counted_apart: bool,
     /// The time after an expired lease in which the lock is not granted.
     pub(super) delay: Duration,
+    /// The time for which the script of an acquisition works first.
+    pub(super) script_time: Duration,
+    /// The longest wait for a replica's acknowledgement.
+    pub(super) replica_timeout: Duration,
     /// The fields of the values that are held together.
     pub(super) values: [String; 2],
 }
@@ -254,6 +286,23 @@ impl Commands {
                 command = script(ACQUIRE_DELAYED, &[lock, delay]);
                 command.arg(token).arg(lease).arg(millis(self.delay));
             }
+            Key::Token if grant == Grant::AfterWork => {
+                command = script(ACQUIRE_AFTER_WORK, &[lock]);
+                command.arg(token).arg(lease).arg(self.script_time.as_secs_f64());
+            }
+            Key::Token if self.traits.replicas == Replicas::InScript => {
+                command = script(ACQUIRE_AND_WAIT, &[lock]);
+                command.arg(token).arg(lease).arg(millis(self.replica_timeout));
+            }
+            Key::Token if self.has_field_lease() && grant == Grant::TwoSteps => {
+                command = redis::cmd("HSETNX");
+                command.arg(lock).arg(HOLDER_FIELD).arg(token);
+            }
+            Key::Token if self.has_field_lease() => {
+                command = redis::cmd("HSETEX");
+                command.arg(lock).arg("FNX").arg("PX").arg(lease);
+                command.arg("FIELDS").arg(1).arg(HOLDER_FIELD).arg(token);
+            }
             Key::Token if grant == Grant::TwoSteps => {
                 command = redis::cmd("SETNX");
                 command.arg(lock).arg(token);
@@ -269,7 +318,8 @@ impl Commands {
                 command.arg(u8::from(grant == Grant::AnybodyInLine)).arg(line_max);
             }
             Key::Count => {
-                command = script(ACQUIRE_COUNTED, &[lock]);
+                let source = if self.has_field_lease() { ACQUIRE_COUNTED_FIELD } else { ACQUIRE_COUNTED };
+                command = script(source, &[lock]);
                 command.arg(token).arg(lease);
             }
             Key::Mode if mode == Mode::Shared => {
@@ -302,6 +352,10 @@ impl Commands {
         command
     }
 
+    fn has_field_lease(&self) -> bool {
+        self.traits.lease == LeaseOn::Field
+    }
+
     /// Builds a script about permits with leases.
     fn about_permits(&self, source: &str, now: &str) -> Cmd {
         let deadlines = wire::permit_deadlines(&self.names.lock);
@@ -319,8 +373,12 @@ impl Commands {
 
     /// Sets the TTL, for a grant in two steps.
     pub(super) fn expire(&self, lease: Duration) -> Cmd {
-        let mut command = redis::cmd("PEXPIRE");
+        let on_field = self.has_field_lease();
+        let mut command = redis::cmd(if on_field { "HPEXPIRE" } else { "PEXPIRE" });
         command.arg(&self.names.lock).arg(millis(lease));
+        if on_field {
+            command.arg("FIELDS").arg(1).arg(HOLDER_FIELD);
+        }
         command
     }
 
@@ -398,6 +456,11 @@ impl Commands {
             (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
                 script(RELEASE_DELAYED, &[lock, &self.names.delay])
             }
+            (_, Key::Token) if self.has_field_lease() => {
+                let mut command = script(RELEASE_FIELD, &[lock]);
+                command.arg(token).arg(HOLDER_FIELD);
+                return command;
+            }
             (_, Key::Token | Key::Queue) => script(if tells { RELEASE_AND_TELL } else { RELEASE }, &[lock]),
             (_, Key::Count) => script(RELEASE_COUNTED, &[lock]),
         };
@@ -446,7 +509,13 @@ impl Commands {
                 command.arg(writer(token)).arg(millis(lease));
                 return command;
             }
+            (_, Key::Count) if self.has_field_lease() => script(RENEW_COUNTED_FIELD, &[lock]),
             (_, Key::Count) => script(RENEW_COUNTED, &[lock]),
+            (_, Key::Token) if self.has_field_lease() => {
+                let mut command = script(RENEW_FIELD, &[lock]);
+                command.arg(token).arg(millis(lease)).arg(HOLDER_FIELD);
+                return command;
+            }
             (_, Key::Token) if self.traits.grant == Grant::AfterDelay => {
                 let mut command = script(RENEW_DELAYED, &[lock, &self.names.delay]);
                 command.arg(token).arg(millis(lease)).arg(millis(self.delay));

@@ -68,7 +68,7 @@ pub(in crate::run::subject) fn make(
         .groups_of(entry)
         .iter()
         .filter_map(|group| group.first())
-        .map(|node| Rc::new(Wire::new(context, history.clone(), node.clone())))
+        .map(|node| Rc::new(Wire::new(context, history.clone(), node.clone(), traits.scripts)))
         .collect();
     let several = wires.len() > 1;
     let own = if several { lock.node_timeout } else { lock.response_timeout };
@@ -91,6 +91,8 @@ pub(in crate::run::subject) fn make(
         window: lock.window(),
         counted_apart: lock.is_counted_apart(),
         delay: lock.delay.map_or(Duration::ZERO, |span| span.0),
+        script_time: lock.script_time.map_or(Duration::ZERO, |span| span.0),
+        replica_timeout: REPLICA_TIMEOUT,
         values: faster_multi::fields_of(faster_multi::values_of(context.ctx.name())),
     };
     let shared = Rc::new(Shared {
@@ -365,7 +367,8 @@ impl Shared {
             self.ask_all(&self.commands.expire(lease)).await;
         }
         let of_all = self.traits.replicas == Replicas::RequiredOfAll;
-        if self.traits.replicas != Replicas::None && (of_all || answers.iter().any(is_grant)) {
+        let asks = !matches!(self.traits.replicas, Replicas::None | Replicas::InScript);
+        if asks && (of_all || answers.iter().any(is_grant)) {
             let acknowledged = self.acknowledged().await;
             if of_all && !acknowledged {
                 self.ask_all(&self.commands.release(&token, ask.mode)).await;

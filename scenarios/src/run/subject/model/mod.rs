@@ -7,6 +7,7 @@
 //! that every checker can raise its alarm.
 
 mod commands;
+mod evalsha;
 mod hold;
 mod latch;
 mod lock;

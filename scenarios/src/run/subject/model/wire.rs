@@ -1,6 +1,6 @@
 //! A model's connection to one node. It is replaced when it is broken or silent.
 
-use std::{cell::RefCell, sync::Arc, time::Duration};
+use std::{cell::RefCell, collections::BTreeSet, sync::Arc, time::Duration};
 
 use lockstorm_client::Env;
 use lockstorm_sim::world::HostCtx;
@@ -10,10 +10,14 @@ use redis::{
 };
 use tokio::sync::Notify;
 
-use crate::run::{
-    bridge::HostEnv,
-    recorder::HistoryWriter,
-    subject::{Failure, SubjectContext},
+use super::evalsha::Called;
+use crate::{
+    file::scenario::traits::Scripts,
+    run::{
+        bridge::HostEnv,
+        recorder::HistoryWriter,
+        subject::{Failure, SubjectContext},
+    },
 };
 
 /// A failed request. Without a reply, the command may have been executed, or not, or may still be.
@@ -28,6 +32,11 @@ pub(super) struct Failed {
 impl Failed {
     fn without_reply(message: String) -> Failed {
         Failed { message, replied: false }
+    }
+
+    /// Returns true if the node does not know the script of an EVALSHA.
+    fn is_unknown_script(&self) -> bool {
+        self.replied && self.message.contains("NOSCRIPT")
     }
 }
 
@@ -48,23 +57,61 @@ pub(super) struct Wire {
     login: RedisConnectionInfo,
     /// The number of times that a command is sent again.
     retries: u32,
+    scripts: Scripts,
+    /// The hashes of the scripts whose texts the node has received from this line.
+    sent: RefCell<BTreeSet<String>>,
     connection: RefCell<Option<MultiplexedConnection>>,
 }
 
 impl Wire {
-    pub(super) fn new(context: &SubjectContext, history: HistoryWriter, node: String) -> Wire {
+    pub(super) fn new(
+        context: &SubjectContext,
+        history: HistoryWriter,
+        node: String,
+        scripts: Scripts,
+    ) -> Wire {
         let (ctx, env) = (context.ctx.clone(), HostEnv::new(context.ctx.clone()));
         let mut login = RedisConnectionInfo::default();
         if let Some((user, password)) = &context.login {
             login = login.set_username(user).set_password(password);
         }
-        let retries = context.retries;
-        Wire { ctx, history, env, node, login, retries, connection: RefCell::default() }
+        let (retries, sent, connection) = (context.retries, RefCell::default(), RefCell::default());
+        Wire { ctx, history, env, node, login, retries, scripts, sent, connection }
     }
 
-    /// Sends a command and waits for its reply, for at most `limit` each time that it is sent.
-    /// After an error reply the command is not sent again.
+    /// Sends a command and waits for its reply, for at most `limit` each time that it is sent. An
+    /// EVAL is sent in the way in which the model sends scripts.
     pub(super) async fn ask(&self, command: &Cmd, limit: Duration) -> Result<Value, Failed> {
+        let called = if self.scripts == Scripts::Text { None } else { Called::of(command) };
+        let Some(called) = called else { return self.send(command, limit).await };
+        let is_new = !self.sent.borrow().contains(&called.sha);
+        match self.scripts {
+            Scripts::Load if is_new => {
+                self.send(&called.load(), limit).await?;
+            }
+            Scripts::RunOnce | Scripts::RunAndLoad if is_new => {
+                let answer = self.send(command, limit).await?;
+                if self.scripts == Scripts::RunAndLoad {
+                    // The call has had its effect, whatever the node answers now.
+                    let _ = self.send(&called.load(), limit).await;
+                }
+                self.sent.borrow_mut().insert(called.sha);
+                return Ok(answer);
+            }
+            _ => {}
+        }
+        let answer = self.send(&called.evalsha(), limit).await;
+        self.sent.borrow_mut().insert(called.sha);
+        match answer {
+            Err(failed) if self.scripts == Scripts::ShaOrText && failed.is_unknown_script() => {
+                self.send(command, limit).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Sends a command as it is. After an error reply the command is not sent again.
+    async fn send(&self, command: &Cmd, limit: Duration) -> Result<Value, Failed> {
         for _ in 0..self.retries {
             match self.ask_once(command, limit).await {
                 // No driver knows if the first one was executed, or will be.
