@@ -65,9 +65,8 @@ fn missing(
         let mut nodes = lock.nodes.iter().flatten();
         lock.nodes.is_none() || nodes.any(|node| node.as_str() == name)
     };
-    let lacks = |(name, node): &(&String, &Node)| {
-        is_here(name) && is_asked(node) && !has(node.generation(), command)
-    };
+    let lacks =
+        |(name, node): &(&String, &Node)| is_here(name) && is_asked(node) && !has(node.generation(), command);
     let (node, _) = scenario.node.iter().find(lacks)?;
     Some(format!("{command} is no command of node {node}: give it server = \"valkey-9.1\""))
 }
