@@ -6,7 +6,10 @@ use bytes::Bytes;
 use super::Node;
 use crate::{
     cluster::{Around, Cluster, Want, key_slot},
-    effect::{Cached, Changer, Class, Effects, Publication, Signal, Subscription, Touch},
+    durability::keys_as_commands,
+    effect::{
+        Cached, Changer, Class, Effects, PropagateTo, Propagated, Publication, Signal, Subscription, Touch,
+    },
     env::Env,
     resp::Reply,
 };
@@ -26,6 +29,7 @@ impl Node {
             history: &self.replication.history,
             link: self.replication.master.as_ref(),
             now: env.wall.as_millis(),
+            busy: self.busy.is_some(),
         };
         let done = act(&mut cluster, env, &mut around);
         self.cluster = Some(cluster);
@@ -69,6 +73,18 @@ impl Node {
                 self.cluster.iter_mut().for_each(|cluster| cluster.set_pause(Some(until)));
             }
             Want::Unpause => self.cluster.iter_mut().for_each(|cluster| cluster.set_pause(None)),
+            Want::CopySlots { conn, slots } => {
+                let keys = self.dbs[0].by_slot(key_slot);
+                let keys: Vec<Bytes> = slots.iter().flat_map(|slot| keys.keys(slot)).cloned().collect();
+                let copy = keys_as_commands(&self.dbs[0], &keys);
+                self.cluster.iter_mut().for_each(|cluster| cluster.send_copy(conn, &copy));
+            }
+            Want::Tell { conn, bytes } => self.clients.send_raw(conn, &bytes),
+            Want::HangUp(conn) => self.clients.close(conn),
+            Want::Propagate(args) => {
+                effects.separately = true;
+                effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
+            }
         }
     }
 
