@@ -4,6 +4,7 @@ use super::{
     Around, Cluster,
     id::NodeId,
     node::{Address, Flags, Key},
+    outbox::Want,
     slot::{SLOTS, key_slot},
 };
 use crate::env::Env;

@@ -36,6 +36,12 @@ impl Node {
         Some(done)
     }
 
+    /// Returns true if a slot migration is bringing the slot of a key here. Commands about all keys
+    /// leave such a key out, and it does not expire.
+    pub fn hides(&self, key: &[u8]) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.hides(key))
+    }
+
     /// Executes what the cluster has asked of the rest of the node.
     pub fn carry_out_for_cluster(&mut self, env: &mut Env, effects: &mut Effects) {
         let Some(cluster) = &mut self.cluster else { return };

@@ -147,7 +147,8 @@ impl Cluster {
         let (conn, slots, target) = (job.conn.take(), job.slots.words(), job.target);
         self.out.actions.extend(conn.map(|conn| Action::Close { conn }));
         self.jobs.recount();
-        let to = self.find(target).map_or_else(|| target.to_string(), |key| self.known(key).address.to_string());
+        let to =
+            self.find(target).map_or_else(|| target.to_string(), |key| self.known(key).address.to_string());
         self.log(format!("Slot migration {name} is over: {}. {message}", state.name()));
         self.tell("exported", format!("{slots} to {to}: {}", state.name()));
     }
@@ -185,12 +186,7 @@ impl Cluster {
     }
 
     /// Keeps bytes of a target for the end of the step; returns false for any other connection.
-    pub(in crate::cluster) fn job_heard(
-        &mut self,
-        around: &Around<'_>,
-        conn: ConnId,
-        bytes: &[u8],
-    ) -> bool {
+    pub(in crate::cluster) fn job_heard(&mut self, around: &Around<'_>, conn: ConnId, bytes: &[u8]) -> bool {
         let Some(job) = self.jobs.of_mut(conn) else { return false };
         match job.state {
             JobState::ReadingAuth | JobState::ReadingEstablish => job.answer.extend_from_slice(bytes),
@@ -376,7 +372,8 @@ impl Cluster {
     pub(super) fn check_exports(&mut self, around: &Around<'_>) {
         for name in self.names_of(|job| job.exports) {
             let Some(job) = self.jobs.iter().find(|job| job.name == name) else { continue };
-            let owned_by = |key: Option<Key>| key.is_some() && job.slots.iter().all(|slot| self.owner(slot) == key);
+            let owned_by =
+                |key: Option<Key>| key.is_some() && job.slots.iter().all(|slot| self.owner(slot) == key);
             if owned_by(Some(self.me)) {
                 continue;
             }

@@ -27,12 +27,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Returns the reason why this node does not take the slots.
-    pub fn begin_import(
-        &mut self,
-        around: &Around<'_>,
-        conn: ConnId,
-        words: &[Bytes],
-    ) -> Result<(), String> {
+    pub fn begin_import(&mut self, around: &Around<'_>, conn: ConnId, words: &[Bytes]) -> Result<(), String> {
         let asked = request::establish(&words[3..])?;
         self.must_be_primary()?;
         let source = NodeId::parse(&asked.source).and_then(|id| self.find(id));
@@ -51,7 +46,8 @@ impl Cluster {
         if job.slots.iter().any(|slot| self.owner(slot) != Some(source)) {
             return Err("Target node does not agree about current slot ownership".into());
         }
-        let is_taken = |other: &Job| other.name == job.name || job.slots.iter().any(|slot| other.slots.has(slot));
+        let is_taken =
+            |other: &Job| other.name == job.name || job.slots.iter().any(|slot| other.slots.has(slot));
         if self.jobs.iter().any(is_taken) {
             return Err("Slot is already being imported on the target by a different migration".into());
         }
@@ -103,13 +99,7 @@ impl Cluster {
     }
 
     /// Handles a later message of a source.
-    pub fn hear_source(
-        &mut self,
-        env: &mut Env,
-        around: &mut Around<'_>,
-        conn: ConnId,
-        words: &[Bytes],
-    ) {
+    pub fn hear_source(&mut self, env: &mut Env, around: &mut Around<'_>, conn: ConnId, words: &[Bytes]) {
         let Some(job) = self.jobs.of_mut(conn).filter(|job| !job.exports) else { return };
         let now_secs = around.now_secs();
         job.acked = now_secs;
@@ -218,7 +208,10 @@ impl Cluster {
                 // missing.
                 let is_older = |job: &Job| {
                     job.state == JobState::OnPrimary
-                        && asked.ranges.iter().any(|(first, last)| (*first..=*last).any(|slot| job.slots.has(slot)))
+                        && asked
+                            .ranges
+                            .iter()
+                            .any(|(first, last)| (*first..=*last).any(|slot| job.slots.has(slot)))
                 };
                 for name in self.names_of(is_older) {
                     if let Some(job) = self.jobs.named_mut(&name) {
