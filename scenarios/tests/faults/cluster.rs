@@ -10,13 +10,20 @@ pub(super) const SHOWN: &[&str] = &["failover", "reshard"];
 
 /// The lock is in slot 8718, which `n2` has at first.
 fn history(faults: &str) -> History {
+    history_on("redis-7.0", faults)
+}
+
+/// The same on servers of another generation.
+fn history_on(server: &str, faults: &str) -> History {
     let text = format!(
         r#"
 [node.n]
 cluster = true
+server = "{server}"
 count = 3
 [node.r]
 replica_of = "n2"
+server = "{server}"
 [lock]
 lease = "60s"
 [network]
