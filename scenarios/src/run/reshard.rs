@@ -68,7 +68,8 @@ pub(super) async fn migrate(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: St
         for (source, slots) in sources.into_values() {
             let ranges = slots.ranges().into_iter();
             let ranges = ranges.flat_map(|(first, last)| [first.to_string(), last.to_string()]);
-            let words = ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE"].map(str::to_owned).into_iter().chain(ranges);
+            let words =
+                ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE"].map(str::to_owned).into_iter().chain(ranges);
             let words = words.chain(["NODE".to_owned(), target_id.clone()]);
             ask(&*source, words.collect()).await?;
         }

@@ -10,8 +10,7 @@ use crate::{
     units::{Draw, Span},
 };
 
-pub(super) const ABOUT: &str =
-    "Moves slots of a cluster with their keys to another master (CLUSTER SETSLOT and MIGRATE, or MIGRATESLOTS).";
+pub(super) const ABOUT: &str = "Moves slots of a cluster with their keys to another master (CLUSTER SETSLOT and MIGRATE, or MIGRATESLOTS).";
 
 /// Moves slots of a cluster with their keys to another master, as `redis-cli --cluster reshard`
 /// does: marks the slots at both masters, moves the keys, hands the slots over. It stops at the

@@ -28,13 +28,14 @@ impl Cluster {
     /// # Errors
     /// Returns the reason why this node does not take the slots.
     pub fn begin_import(&mut self, around: &Around<'_>, conn: ConnId, words: &[Bytes]) -> Result<(), String> {
-        let asked = request::establish(&words[3..])?;
         self.must_be_primary()?;
-        let source = NodeId::parse(&asked.source).and_then(|id| self.find(id));
-        let source = source.ok_or("Target node does not know the source node")?;
-        if source == self.me {
-            return Err("Source node is target node itself".into());
-        }
+        let named = |name: &[u8]| {
+            let key = NodeId::parse(name).and_then(|id| self.find(id));
+            let key = key.ok_or("Target node does not know the source node")?;
+            if key == self.me { Err("Source node is target node itself") } else { Ok(key) }
+        };
+        let asked = request::establish(&words[3..], |name| named(name).map(drop).map_err(str::to_owned))?;
+        let source = named(&asked.source)?;
         let draft = Draft {
             name: asked.name,
             exports: false,
@@ -202,7 +203,7 @@ impl Cluster {
     pub fn repeat_message(&mut self, around: &mut Around<'_>, words: &[Bytes]) {
         match &words[2].to_ascii_uppercase()[..] {
             b"ESTABLISH" => {
-                let Ok(asked) = request::establish(&words[3..]) else { return };
+                let Ok(asked) = request::establish(&words[3..], |_| Ok(())) else { return };
                 let Some(source) = NodeId::parse(&asked.source) else { return };
                 // Slots have one job at a time: a later one shows that the end of the earlier one is
                 // missing.

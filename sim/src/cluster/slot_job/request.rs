@@ -77,11 +77,15 @@ pub(super) struct Establish {
     pub(super) ranges: Vec<(u16, u16)>,
 }
 
-/// Reads `SOURCE id NAME job SLOTSRANGE first last ..`, in any order.
+/// Reads `SOURCE id NAME job SLOTSRANGE first last ..`, in any order. `check` refuses a source as
+/// soon as it is read.
 ///
 /// # Errors
-/// The reason why the words have no such form.
-pub(super) fn establish(words: &[Bytes]) -> Result<Establish, String> {
+/// The reason why the words have no such form, or the error of `check`.
+pub(super) fn establish(
+    words: &[Bytes],
+    check: impl Fn(&[u8]) -> Result<(), String>,
+) -> Result<Establish, String> {
     let is_name = |word: &Bytes| word.len() == 40 && word.iter().all(u8::is_ascii_alphanumeric);
     let (mut source, mut name, mut slots) = (None, None, None);
     let mut rest = words;
@@ -101,6 +105,9 @@ pub(super) fn establish(words: &[Bytes]) -> Result<Establish, String> {
             return Err(SYNTAX.into());
         };
         *place = Some(value.to_vec());
+        if let Some(source) = source.as_ref().filter(|_| word.eq_ignore_ascii_case(b"source")) {
+            check(source)?;
+        }
         rest = after;
     }
     let (Some(source), Some(name), Some(ranges)) = (source, name, slots) else { return Err(SYNTAX.into()) };
@@ -149,7 +156,7 @@ mod tests {
             format!("slotsrange 1 2 9 9 name {name} source {source}"),
         ];
         for line in lines {
-            let read = establish(&words(&line)).expect("it has all parts");
+            let read = establish(&words(&line), |_| Ok(())).expect("it has all parts");
             assert_eq!((read.source, read.name), (source.clone().into_bytes(), name.clone()), "{line}");
             assert_eq!(read.ranges, [(1, 2), (9, 9)], "{line}");
         }
@@ -159,7 +166,9 @@ mod tests {
             format!("SOURCE x NAME {name} SLOTSRANGE 1 2"),
             format!("SOURCE {source} NAME abc SLOTSRANGE 1 2"),
         ] {
-            assert_eq!(establish(&words(&line)), Err("syntax error".into()), "{line}");
+            assert_eq!(establish(&words(&line), |_| Ok(())), Err("syntax error".into()), "{line}");
         }
+        let unknown = format!("SOURCE {source} SLOTSRANGE 1");
+        assert_eq!(establish(&words(&unknown), |_| Err("unknown".into())), Err("unknown".into()));
     }
 }
