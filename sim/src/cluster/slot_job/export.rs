@@ -53,8 +53,10 @@ impl Cluster {
         let (mut seen, mut rest) = (SlotSet::default(), words);
         while !rest.is_empty() {
             let (ranges, after) = request::slots_range(rest)?;
+            if self.owner_of_all(&ranges)? != Some(self.me) {
+                return Err("Slots are not served by this node.".into());
+            }
             let slots = || ranges.iter().flat_map(|(first, last)| *first..=*last);
-            self.check_owned(slots())?;
             let (node, after) = request::node(after)?;
             let target = self.target(node)?;
             if let Some(slot) = slots().find(|slot| self.jobs.exports(*slot)) {
@@ -88,15 +90,19 @@ impl Cluster {
         }
     }
 
-    fn check_owned(&self, slots: impl Iterator<Item = u16>) -> Result<(), String> {
+    /// Returns the only owner of some slots.
+    ///
+    /// # Errors
+    /// If a slot has no owner, or two slots have different owners.
+    pub(super) fn owner_of_all(&self, ranges: &[(u16, u16)]) -> Result<Option<Key>, String> {
         let mut first = None;
-        for slot in slots {
+        for slot in ranges.iter().flat_map(|(first, last)| *first..=*last) {
             let owner = self.owner(slot).ok_or_else(|| format!("Slot {slot} has no node served."))?;
             if *first.get_or_insert(owner) != owner {
                 return Err("Requested slots span multiple shards".into());
             }
         }
-        if first != Some(self.me) { Err("Slots are not served by this node.".into()) } else { Ok(()) }
+        Ok(first)
     }
 
     fn target(&self, name: &[u8]) -> Result<Key, String> {

@@ -6,7 +6,8 @@ use bytes::Bytes;
 use super::{
     Draft, Job, JobState,
     export::{FLUSHED, TIMED_OUT},
-    message, request,
+    message,
+    request::{self, Part},
 };
 use crate::{
     cluster::{Around, Cluster, NodeId, Want, key_slot},
@@ -34,8 +35,14 @@ impl Cluster {
             let key = key.ok_or("Target node does not know the source node")?;
             if key == self.me { Err("Source node is target node itself") } else { Ok(key) }
         };
-        let asked = request::establish(&words[3..], |name| named(name).map(drop).map_err(str::to_owned))?;
+        let asked = request::establish(&words[3..], |part| match part {
+            Part::Source(name) => named(name).map(drop).map_err(str::to_owned),
+            Part::Slots(ranges) => self.owner_of_all(ranges).map(drop),
+        })?;
         let source = named(&asked.source)?;
+        if self.owner_of_all(&asked.ranges)? != Some(source) {
+            return Err("Target node does not agree about current slot ownership".into());
+        }
         let draft = Draft {
             name: asked.name,
             exports: false,
@@ -44,9 +51,6 @@ impl Cluster {
             target: self.my_id(),
         };
         let mut job = Job::new(draft, JobState::WaitingForAck, around.now_secs());
-        if job.slots.iter().any(|slot| self.owner(slot) != Some(source)) {
-            return Err("Target node does not agree about current slot ownership".into());
-        }
         let is_taken =
             |other: &Job| other.name == job.name || job.slots.iter().any(|slot| other.slots.has(slot));
         if self.jobs.iter().any(is_taken) {
@@ -57,11 +61,6 @@ impl Cluster {
         self.jobs.add(job);
         self.out.wants.push(Want::Propagate(words.to_vec()));
         Ok(())
-    }
-
-    /// Returns true if a job imports slots over this connection.
-    pub fn imports_over(&self, conn: ConnId) -> bool {
-        self.import_over(conn).is_some()
     }
 
     fn import_over(&self, conn: ConnId) -> Option<&Job> {
@@ -226,8 +225,7 @@ impl Cluster {
             }
             b"FINISH" => {
                 let word = |name: &[u8]| {
-                    let pairs = words[3..].chunks_exact(2);
-                    let found = pairs.into_iter().find(|pair| pair[0].eq_ignore_ascii_case(name));
+                    let found = words[3..].chunks_exact(2).find(|pair| pair[0].eq_ignore_ascii_case(name));
                     found.map(|pair| String::from_utf8_lossy(&pair[1]).into_owned()).unwrap_or_default()
                 };
                 let (name, why) = (word(b"name"), word(b"message"));

@@ -77,14 +77,22 @@ pub(super) struct Establish {
     pub(super) ranges: Vec<(u16, u16)>,
 }
 
-/// Reads `SOURCE id NAME job SLOTSRANGE first last ..`, in any order. `check` refuses a source as
+/// A part of ESTABLISH, which is checked before the next one is read.
+pub(super) enum Part<'a> {
+    /// The name of the source.
+    Source(&'a [u8]),
+    /// The slots.
+    Slots(&'a [(u16, u16)]),
+}
+
+/// Reads `SOURCE id NAME job SLOTSRANGE first last ..`, in any order. `check` refuses a part as
 /// soon as it is read.
 ///
 /// # Errors
 /// The reason why the words have no such form, or the error of `check`.
 pub(super) fn establish(
     words: &[Bytes],
-    check: impl Fn(&[u8]) -> Result<(), String>,
+    check: impl Fn(Part<'_>) -> Result<(), String>,
 ) -> Result<Establish, String> {
     let is_name = |word: &Bytes| word.len() == 40 && word.iter().all(u8::is_ascii_alphanumeric);
     let (mut source, mut name, mut slots) = (None, None, None);
@@ -93,6 +101,7 @@ pub(super) fn establish(
         let place = match &word.to_ascii_lowercase()[..] {
             b"slotsrange" => {
                 let (found, after) = ranges(after)?;
+                check(Part::Slots(&found))?;
                 slots = Some(found);
                 rest = after;
                 continue;
@@ -106,7 +115,7 @@ pub(super) fn establish(
         };
         *place = Some(value.to_vec());
         if let Some(source) = source.as_ref().filter(|_| word.eq_ignore_ascii_case(b"source")) {
-            check(source)?;
+            check(Part::Source(source))?;
         }
         rest = after;
     }

@@ -30,6 +30,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     with(ctx, |_, _, _| ())?;
     match &args[2].to_ascii_uppercase()[..] {
+        // Only a connection of its own can become the link of a migration.
+        b"ESTABLISH" if ctx.origin != Origin::Client => Err(Error::SYNTAX),
         b"ESTABLISH" => {
             let begun = act(ctx, |cluster, _, around| cluster.begin_import(around, conn, args))?;
             ctx.session().role = Role::Source;
