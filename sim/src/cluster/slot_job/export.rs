@@ -393,7 +393,7 @@ impl Cluster {
 }
 
 /// Returns true for a message of `CLUSTER SYNCSLOTS`.
-pub(super) fn is_message(words: &[Bytes]) -> bool {
+fn is_message(words: &[Bytes]) -> bool {
     let is = |at: usize, word: &[u8]| words.get(at).is_some_and(|found| found.eq_ignore_ascii_case(word));
     words.len() > 2 && is(0, b"cluster") && is(1, b"syncslots")
 }

@@ -59,7 +59,9 @@ pub(super) fn ranges(words: &[Bytes]) -> Result<(Vec<(u16, u16)>, &[Bytes]), Str
             let (from, to) = other.copied().unwrap_or_default();
             return Err(format!("Slot range {first}-{last} overlaps with previous range {from}-{to}."));
         }
-        (first..=last).for_each(|slot| drop(seen.add(slot)));
+        for slot in first..=last {
+            seen.add(slot);
+        }
         found.push((first, last));
         rest = after;
     }
