@@ -11,6 +11,7 @@ use crate::{
         Cached, Changer, Class, Effects, PropagateTo, Propagated, Publication, Signal, Subscription, Touch,
     },
     env::Env,
+    generation::Feature,
     resp::Reply,
 };
 
@@ -95,13 +96,23 @@ impl Node {
     }
 
     /// Deletes the keys of a slot that another node serves now. This is no write: it is neither
-    /// propagated to replicas or the append-only file, which keep the keys, nor counted as a
-    /// change, nor signalled to watchers and trackers.
+    /// counted as a change nor signalled to watchers and trackers. Older generations do not even
+    /// propagate it to replicas and the append-only file, which keep the keys.
     fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
             let Some(gone) = self.dbs[0].remove(&key) else { continue };
-            self.count_freed(&gone.value, self.config.lazy_free.server_del);
+            let lazily = self.config.lazy_free.server_del;
+            self.count_freed(&gone.value, lazily);
+            if self.config.generation.has(Feature::PropagatedSlotLoss) {
+                let name = Bytes::from_static(if lazily { &b"UNLINK"[..] } else { b"DEL" });
+                effects.separately = true;
+                effects.propagated.push(Propagated {
+                    db: 0,
+                    args: vec![name, key.clone()],
+                    to: PropagateTo::All,
+                });
+            }
             let wanted = self.config.notify_keyspace_events;
             let touch = Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server);
             effects.touched.push(Touch { signal: Signal::Apart, ..touch });

@@ -234,7 +234,11 @@ impl Cluster {
         !self.jobs.are_over() && self.stream_of(slot).is_some()
     }
 
+    /// Returns the connection to the target of a slot that this node still has.
     fn stream_of(&self, slot: u16) -> Option<ConnId> {
+        if self.owner(slot) != Some(self.me) {
+            return None;
+        }
         let job = self.jobs.iter().find(|job| job.state.streams() && job.exports && job.slots.has(slot))?;
         job.conn
     }
