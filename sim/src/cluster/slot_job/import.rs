@@ -204,8 +204,8 @@ impl Cluster {
             b"ESTABLISH" => {
                 let Ok(asked) = request::establish(&words[3..], |_| Ok(())) else { return };
                 let Some(source) = NodeId::parse(&asked.source) else { return };
-                // Slots have one job at a time: a later one shows that the end of the earlier one is
-                // missing.
+                // Slots have one job at a time: a later one shows that the end of the earlier
+                // one is missing.
                 let is_older = |job: &Job| {
                     job.state == JobState::OnPrimary
                         && asked

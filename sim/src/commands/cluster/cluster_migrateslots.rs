@@ -1,5 +1,5 @@
-//! CLUSTER MIGRATESLOTS SLOTSRANGE first last [first last ...] NODE id [SLOTSRANGE ...]: moves slots
-//! with their keys to other nodes.
+//! CLUSTER MIGRATESLOTS SLOTSRANGE first last [first last ...] NODE id [SLOTSRANGE ...]: moves
+//! slots with their keys to other nodes.
 
 use bytes::Bytes;
 
