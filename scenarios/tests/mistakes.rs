@@ -203,6 +203,13 @@ fn a_cluster_that_cannot_be_is_pointed_at() {
     let fault = |fault: &str| GOOD.replace("[node.redis]", cluster).replace("crash = \"redis\"", fault);
     let both = "«reshard» = { slots = \"0\", of = \"lock\", to = \"redis\" }";
     check(&fault(both), "both `slots` and `of`");
+    let by_itself = fault("«reshard» = { to = \"redis\", atomic = true }");
+    check(&by_itself, "CLUSTER MIGRATESLOTS is no command of node redis");
+    let valkey = cluster.to_owned() + "\nserver = \"valkey-9.1\"";
+    let stepped = GOOD
+        .replace("[node.redis]", &valkey)
+        .replace("crash = \"redis\"", "«reshard» = { to = \"redis\", atomic = true, step = \"1s\" }");
+    check(&stepped, "both `atomic` and `step`");
     check(&fault("reshard = { of = «\"stock\"», to = \"redis\" }"), "there is no lock `stock`");
 }
 

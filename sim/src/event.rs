@@ -23,7 +23,7 @@ impl ConnId {
     /// a number.
     pub const BUS: u64 = 1 << 56;
     /// The first number that the server gives to connections of the cluster bus that it dials
-    /// itself.
+    /// itself, and to the links of slot migrations to their targets.
     pub const BUS_DIALED: u64 = 1 << 57;
 
     /// Returns true for a connection of the cluster bus.

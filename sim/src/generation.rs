@@ -255,6 +255,8 @@ pub enum Feature {
     CallerWrites,
     /// WAITAOF takes bytes that are only written for synced.
     EarlySynced,
+    /// The deletion of keys whose slot another node has taken is propagated.
+    PropagatedSlotLoss,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -299,6 +301,12 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::valkey(8, 0),
         "WAITAOF with `appendfsync everysec` counts a write as synced once a turn of the event loop has \
          written nothing, up to a second before it is synced",
+    ),
+    (
+        Feature::PropagatedSlotLoss,
+        Since { redis: Some((8, 2)), valkey: Some((8, 1)) },
+        "a node of a cluster deletes the keys of a slot that another node has taken on its replicas and in its \
+         append-only file, too",
     ),
 ];
 

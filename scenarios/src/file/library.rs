@@ -47,6 +47,7 @@ pub const ALL: &[Stock] = stock![
     "generation/field_lease.toml",
     "generation/rolling_upgrade.toml",
     "generation/script_eviction.toml",
+    "generation/slot_migration.toml",
     "generation/wait_in_script.toml",
     "latch/lost_count_down_reply.toml",
     "latch/set_while_counted_down.toml",

@@ -148,9 +148,13 @@ impl Director {
                     }
                 }
                 FaultAction::MoveAddress { address, to, reset } => self.move_address(address, to, reset),
-                FaultAction::Reshard { moved, to, step } => {
+                FaultAction::Reshard { moved, to, step, atomic } => {
                     let (ctx, stage) = (self.ctx.clone(), self.stage.clone());
-                    tokio::task::spawn_local(reshard::reshard(ctx, stage, moved, to, step));
+                    if atomic {
+                        tokio::task::spawn_local(reshard::migrate(ctx, stage, moved, to));
+                    } else {
+                        tokio::task::spawn_local(reshard::reshard(ctx, stage, moved, to, step));
+                    }
                 }
                 FaultAction::Console { node, command } => {
                     if let Some(actor) = self.stage.nodes.borrow().get(&node) {

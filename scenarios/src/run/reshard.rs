@@ -1,9 +1,12 @@
 //! An operator who moves slots of a cluster with their keys between masters, like `redis-cli
 //! --cluster reshard`, but through the consoles of the nodes.
 
-use std::{rc::Rc, time::Duration};
+use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use lockstorm_sim::{cluster::key_slot, world::HostCtx};
+use lockstorm_sim::{
+    cluster::{SlotSet, key_slot},
+    world::HostCtx,
+};
 
 use super::{Stage, operator::Operated};
 use crate::{
@@ -17,13 +20,7 @@ const TIMEOUT_MS: u32 = 60_000;
 /// Moves the slots to the master `to`, and waits `step` between the stages. Stops if a node refuses
 /// a command, as `redis-cli` does.
 pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: String, step: Duration) {
-    let slots: Vec<u16> = match moved {
-        Moved::Slots(slots) => slots.0.iter().collect(),
-        Moved::OfLock(name) => {
-            let lock = name.and_then(|name| stage.plan.lock(&name)).unwrap_or(Lock(0));
-            vec![key_slot(stage.plan.entries_of(lock).next().expect("it is on trial").key.as_bytes())]
-        }
-    };
+    let slots = slots_of(&stage, moved);
     let moved = async {
         let target = node(&stage, &to)?;
         let target_id = target.cluster_id()?;
@@ -56,6 +53,41 @@ pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: St
     };
     let done = moved.await.is_some();
     ctx.observe("reshard", format!("to {to}: {}", if done { "done" } else { "given up" }));
+}
+
+/// Asks each old master of the slots to move them by itself.
+pub(super) async fn migrate(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: String) {
+    let slots = slots_of(&stage, moved);
+    let asked = async {
+        let target_id = node(&stage, &to)?.cluster_id()?;
+        let mut sources: BTreeMap<String, (Rc<dyn Operated>, SlotSet)> = BTreeMap::new();
+        for slot in slots {
+            let Some((name, source)) = master(&stage, slot).filter(|(name, _)| *name != to) else { continue };
+            sources.entry(name).or_insert_with(|| (source, SlotSet::default())).1.add(slot);
+        }
+        for (source, slots) in sources.into_values() {
+            let ranges = slots.ranges().into_iter();
+            let ranges = ranges.flat_map(|(first, last)| [first.to_string(), last.to_string()]);
+            let words =
+                ["CLUSTER", "MIGRATESLOTS", "SLOTSRANGE"].map(str::to_owned).into_iter().chain(ranges);
+            let words = words.chain(["NODE".to_owned(), target_id.clone()]);
+            ask(&*source, words.collect()).await?;
+        }
+        Some(())
+    };
+    let asked = asked.await.is_some();
+    ctx.observe("reshard", format!("to {to}: {}", if asked { "asked for" } else { "given up" }));
+}
+
+/// Returns the slots to move.
+fn slots_of(stage: &Stage, moved: Moved) -> Vec<u16> {
+    match moved {
+        Moved::Slots(slots) => slots.0.iter().collect(),
+        Moved::OfLock(name) => {
+            let lock = name.and_then(|name| stage.plan.lock(&name)).unwrap_or(Lock(0));
+            vec![key_slot(stage.plan.entries_of(lock).next().expect("it is on trial").key.as_bytes())]
+        }
+    }
 }
 
 async fn set_slot(node: &dyn Operated, slot: u16, what: &[&str]) -> Option<()> {

@@ -179,7 +179,8 @@ impl Witness {
             let values = witness.read(watched, |role| role == Role::Queue);
             let changed = watched.queue(&values, witness);
             // A queue that moved with its slot is unchanged.
-            if let Some(what) = changed.filter(|_| !witness.moves(by)) {
+            let moved = witness.moves(by) || (by.is_none() && witness.is_elsewhere(watched));
+            if let Some(what) = changed.filter(|_| !moved) {
                 witness.tell(what);
             }
         });

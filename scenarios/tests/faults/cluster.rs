@@ -10,13 +10,20 @@ pub(super) const SHOWN: &[&str] = &["failover", "reshard"];
 
 /// The lock is in slot 8718, which `n2` has at first.
 fn history(faults: &str) -> History {
+    history_on("redis-7.0", faults)
+}
+
+/// The same on servers of another generation.
+fn history_on(server: &str, faults: &str) -> History {
     let text = format!(
         r#"
 [node.n]
 cluster = true
+server = "{server}"
 count = 3
 [node.r]
 replica_of = "n2"
+server = "{server}"
 [lock]
 lease = "60s"
 [network]
@@ -112,6 +119,36 @@ fn a_slot_is_moved_with_its_lock() {
         let locks: Vec<&str> = locks.filter_map(|told| told.split('@').next()).collect();
         assert_eq!(locks, ["n2 Granted", "n1 Released", "n1 Granted", "n1 Released"], "{fault}");
         assert!(told.iter().all(|told| !told.contains(&format!("{:?}", Serving::Closed))), "{told:?}");
+    }
+}
+
+/// The hold moves with the slot, within a few ticks and messages, and no node answers for a part of
+/// the slot.
+#[test]
+fn a_slot_is_moved_by_the_masters_themselves() {
+    for slots in ["", "slots = \"8700-8720\", ", "of = \"lock\", "] {
+        let fault = format!("[fault.f]\nreshard = {{ {slots}to = \"n1\", atomic = true }}\nat = \"17s\"\n");
+        let history = history_on("valkey-9.1", &fault);
+        let told = told(&history);
+        let at = |what: &str| {
+            let found = told.iter().find_map(|told| told.strip_prefix(&format!("{what}@")));
+            found.and_then(|at| at.parse::<i64>().ok()).unwrap_or_else(|| panic!("no {what} in {told:?}"))
+        };
+        let (taken, lost) = (at("n1 Whole"), at("n2 Elsewhere"));
+        assert!((17_000..17_250).contains(&taken) && (taken..taken + 5).contains(&lost), "{slots}: {told:?}");
+        assert!(
+            !told.iter().any(|told| told.contains("Migrating") || told.contains("Importing")),
+            "{told:?}"
+        );
+        let locks = told.iter().filter(|told| !told.contains("e@"));
+        let locks: Vec<&str> = locks.filter_map(|told| told.split('@').next()).collect();
+        assert_eq!(locks, ["n2 Granted", "n1 Released", "n1 Granted", "n1 Released"], "{slots}");
+        let exports = history.events.iter().filter_map(|event| match &event.kind {
+            EventKind::Cluster { event, about } if &**event == "exported" => Some(about.to_string()),
+            _ => None,
+        });
+        let exports: Vec<String> = exports.collect();
+        assert!(exports.len() == 1 && exports[0].ends_with(": success"), "{slots}: {exports:?}");
     }
 }
 

@@ -93,6 +93,12 @@ impl Cluster {
         to: SetSlot<'_>,
     ) -> Result<(), String> {
         let is_mine = self.owner(slot) == Some(self.me);
+        if self.jobs.exports(slot) {
+            return Err("Slot export in progress.".into());
+        }
+        if self.jobs.imports(slot) {
+            return Err("Slot import in progress.".into());
+        }
         match to {
             SetSlot::Migrating(_) if !is_mine => {
                 return Err(format!("I'm not the owner of hash slot {slot}"));

@@ -4,6 +4,7 @@ use super::{
     Around, Cluster,
     id::NodeId,
     node::{Address, Flags, Key},
+    outbox::Want,
     slot::{SLOTS, key_slot},
 };
 use crate::env::Env;
@@ -156,7 +157,12 @@ impl Cluster {
         if self.myself().is_replica() {
             return;
         }
+        // The append-only file may end in the middle of an import.
+        self.end_inherited(around);
         for slot in around.db.by_slot(key_slot).used().collect::<Vec<_>>() {
+            if self.out.wants.contains(&Want::DropKeys(slot)) {
+                continue;
+            }
             match self.owner(slot) {
                 Some(owner) if owner == self.me || self.importing.contains_key(&slot) => {}
                 Some(owner) => {

@@ -1,5 +1,5 @@
 //! The connections of the bus. Each node dials every other node, and answers on the connections
-//! that others dialed.
+//! that others dialed. The link of a migration to its target is numbered like them.
 
 use bytes::Bytes;
 
@@ -23,6 +23,9 @@ impl Cluster {
 
     /// Handles an established connection that this node dialed: sends PING, or MEET to a new node.
     pub fn dialed(&mut self, env: &mut Env, around: &mut Around<'_>, conn: ConnId, local: String) {
+        if self.job_dialed(around, conn) {
+            return;
+        }
         let Some(&key) = self.dialed.get(&conn) else { return self.kill(conn) };
         let node = self.known_mut(key);
         let Some(link) = &mut node.link else { return };
@@ -44,6 +47,9 @@ impl Cluster {
             }
             return;
         }
+        if self.target_lost(around, conn) {
+            return;
+        }
         let Some(key) = self.dialed.remove(&conn) else { return };
         let node = self.known_mut(key);
         let stood = node.link.take().is_some_and(|link| link.connected);
@@ -56,6 +62,9 @@ impl Cluster {
 
     /// Appends received bytes to the connection's buffer, and handles every whole message in it.
     pub fn received(&mut self, env: &mut Env, around: &mut Around<'_>, conn: ConnId, bytes: &Bytes) {
+        if self.job_heard(around, conn, bytes) {
+            return;
+        }
         match self.buffer(conn) {
             Some(buffer) => buffer.extend_from_slice(bytes),
             None => return,
@@ -80,6 +89,9 @@ impl Cluster {
 
     /// Records the number of sent bytes that the network has not taken yet.
     pub fn unsent(&mut self, conn: ConnId, bytes: usize) {
+        if self.job_unsent(conn, bytes) {
+            return;
+        }
         if let Some(inbound) = self.inbound.get_mut(&conn) {
             inbound.unsent = bytes;
         } else if let Some(link) =
@@ -112,9 +124,14 @@ impl Cluster {
         self.kill(conn);
     }
 
-    pub(super) fn dial(&mut self, around: &Around<'_>, key: Key) {
+    /// Returns the number of the next connection that this node dials.
+    pub(super) fn next_dialed(&mut self) -> ConnId {
         self.dials += 1;
-        let conn = ConnId(ConnId::BUS_DIALED + self.dials);
+        ConnId(ConnId::BUS_DIALED + self.dials)
+    }
+
+    pub(super) fn dial(&mut self, around: &Around<'_>, key: Key) {
+        let conn = self.next_dialed();
         let from = around.config.bind_source_addr.parse().ok();
         let node = self.known_mut(key);
         let (host, port) = (node.address.ip.clone(), node.address.bus_port);

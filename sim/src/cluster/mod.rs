@@ -24,6 +24,7 @@ mod send;
 mod serving;
 mod show;
 mod slot;
+mod slot_job;
 mod slot_set;
 mod state;
 mod tick;

@@ -2,7 +2,8 @@
 
 use bytes::Bytes;
 
-use crate::event::Action;
+use super::slot_set::SlotSet;
+use crate::event::{Action, ConnId};
 
 /// An effect on the rest of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,24 @@ pub enum Want {
     Pause(u64),
     /// Let client writes continue.
     Unpause,
+    /// Send all keys of these slots as commands, over the link of a migration.
+    CopySlots {
+        /// The connection to the target of the migration.
+        conn: ConnId,
+        /// The slots that the migration moves.
+        slots: SlotSet,
+    },
+    /// Send bytes to a client: the source of a migration.
+    Tell {
+        /// The connection of the source.
+        conn: ConnId,
+        /// A message of CLUSTER SYNCSLOTS.
+        bytes: Bytes,
+    },
+    /// Close the connection of the source of a migration.
+    HangUp(ConnId),
+    /// Propagate a message of a migration to replicas and the append-only file.
+    Propagate(Vec<Bytes>),
 }
 
 /// The effects of a step. The node's state is on the disk before any of them is sent.
@@ -56,7 +75,8 @@ pub struct Outbox {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
     /// The event: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`, `epoch`,
-    /// `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
+    /// `slots`, `migrating`, `importing`, `stable`, `exporting`, `paused`, `exported`, `imported`,
+    /// `follows` or `state`.
     pub event: &'static str,
     /// The node, slots or epoch that the event is about. Nodes are named by their addresses.
     pub about: String,

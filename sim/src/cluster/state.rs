@@ -14,6 +14,7 @@ use super::{
     node::{Address, Flags, Key, Known},
     outbox::{News, Outbox, Want},
     slot::SLOTS,
+    slot_job::Jobs,
     slot_set::SlotSet,
 };
 use crate::{
@@ -38,11 +39,22 @@ pub struct Around<'a> {
     pub link: Option<&'a MasterLink>,
     /// The time of the wall clock in milliseconds.
     pub now: i64,
+    /// True while a script runs whose effects are not in the stream yet.
+    pub busy: bool,
 }
 
 impl Around<'_> {
     pub(super) fn node_timeout(&self) -> i64 {
         self.config.cluster.node_timeout_ms
+    }
+
+    pub(super) fn now_secs(&self) -> i64 {
+        self.now.div_euclid(1000)
+    }
+
+    /// Returns the seconds of silence after which the other side of a migration counts as gone.
+    pub(super) fn repl_timeout(&self) -> i64 {
+        i64::try_from(self.config.repl_timeout).unwrap_or(i64::MAX)
     }
 
     /// Returns this node's offset in the stream; 0 for a replica that has no data of its master
@@ -80,6 +92,8 @@ pub struct Cluster {
     owners: Vec<Option<Key>>,
     pub(super) migrating: BTreeMap<u16, Key>,
     pub(super) importing: BTreeMap<u16, Key>,
+    /// The atomic migrations of slots, from here and to here.
+    pub(super) jobs: Jobs,
     /// Slots that their owner no longer claims.
     pub(super) unclaimed: SlotSet,
     pub(super) election: Election,
@@ -146,6 +160,7 @@ impl Cluster {
             owners: vec![None; usize::from(SLOTS)],
             migrating: BTreeMap::new(),
             importing: BTreeMap::new(),
+            jobs: Jobs::default(),
             unclaimed: SlotSet::default(),
             election: Election::default(),
             manual: ManualFailover::default(),
@@ -190,9 +205,9 @@ impl Cluster {
         self.next_tick
     }
 
-    /// The end of the pause of client writes; `None` while they are not paused.
+    /// The end of the first pause of client writes; `None` while they are not paused.
     pub fn pause_ends(&self) -> Option<Monotonic> {
-        self.paused_until
+        [self.paused_until, self.jobs.pause_ends()].into_iter().flatten().min()
     }
 
     /// Takes all effects out of the outbox.
@@ -205,9 +220,9 @@ impl Cluster {
         std::mem::take(&mut self.out.wants)
     }
 
-    /// Returns true while client writes wait for the end of a manual failover.
+    /// Returns true while client writes wait for the end of a manual failover or of a migration.
     pub fn pauses_writes(&self) -> bool {
-        self.paused_until.is_some()
+        self.pause_ends().is_some()
     }
 
     /// Makes client writes wait until `until`; `None` ends the pause.
@@ -335,6 +350,7 @@ impl Cluster {
         }
         self.known_mut(owner).slots.remove(slot);
         self.unclaimed.remove(slot);
+        self.jobs.outdated = true;
         true
     }
 
@@ -344,6 +360,7 @@ impl Cluster {
             return;
         }
         self.owners[usize::from(slot)] = Some(key);
+        self.jobs.outdated = true;
         self.unclaimed.remove(slot);
         let shared = self.nodes.values().any(|node| {
             node.is_replica() && node.master.is_some_and(|master| self.known(master).is_master())
@@ -393,6 +410,7 @@ impl Cluster {
         }
         let node = self.known_mut(key);
         node.flags = (node.flags - Flags::REPLICA) | Flags::MASTER;
+        self.jobs.outdated = true;
         self.changed();
     }
 
@@ -403,6 +421,7 @@ impl Cluster {
             myself.flags = (myself.flags - (Flags::MASTER | Flags::MIGRATE_TO)) | Flags::REPLICA;
             self.migrating.clear();
             self.importing.clear();
+            self.jobs.outdated = true;
         }
         self.set_master(self.me, Some(master));
         self.tell_of("follows", master);

@@ -45,6 +45,7 @@ impl Cluster {
             self.run_manual_failover(around);
             self.run_election(env, around);
         }
+        self.run_jobs(env, around);
         if self.state_outdated {
             self.evaluate(around);
         }
@@ -64,6 +65,7 @@ impl Cluster {
         }
         self.start_replication(around);
         self.end_late_manual_failover(around);
+        self.tick_jobs(env, around);
         if self.myself().is_replica() {
             self.run_manual_failover(around);
             self.run_election(env, around);

@@ -10,5 +10,6 @@ pub mod rdb;
 
 pub use aof::{
     AofWriter, Commands, LogError, LogState, Manifest, ManifestError, Part, Parts, Retry, Unread, base,
+    keys_as_commands,
 };
 pub use disk::{Disk, LogFile, SaveError};

@@ -124,6 +124,16 @@ impl Db {
         Some(key)
     }
 
+    /// Moves the key that [`Db::next_expired`] has returned to a later check time.
+    pub fn postpone_expired(&mut self, when_ms: i64) {
+        self.expiries.postpone_first(when_ms);
+    }
+
+    /// Moves the hash that [`Db::next_timed`] has returned to a later check time.
+    pub fn postpone_timed(&mut self, when_ms: i64) {
+        self.timed.postpone_first(Some(when_ms));
+    }
+
     /// Returns the wall-clock time in milliseconds at which to check for an expired field of a
     /// hash. No field expires earlier.
     pub fn next_field_ms(&self) -> Option<i64> {

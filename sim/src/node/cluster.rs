@@ -6,8 +6,12 @@ use bytes::Bytes;
 use super::Node;
 use crate::{
     cluster::{Around, Cluster, Want, key_slot},
-    effect::{Cached, Changer, Class, Effects, Publication, Signal, Subscription, Touch},
+    durability::keys_as_commands,
+    effect::{
+        Cached, Changer, Class, Effects, PropagateTo, Propagated, Publication, Signal, Subscription, Touch,
+    },
     env::Env,
+    generation::Feature,
     resp::Reply,
 };
 
@@ -26,10 +30,17 @@ impl Node {
             history: &self.replication.history,
             link: self.replication.master.as_ref(),
             now: env.wall.as_millis(),
+            busy: self.busy.is_some(),
         };
         let done = act(&mut cluster, env, &mut around);
         self.cluster = Some(cluster);
         Some(done)
+    }
+
+    /// Returns true if a slot migration is bringing the slot of a key here. Commands about all keys
+    /// leave such a key out, and it does not expire.
+    pub fn hides(&self, key: &[u8]) -> bool {
+        self.cluster.as_ref().is_some_and(|cluster| cluster.hides(key))
     }
 
     /// Executes what the cluster has asked of the rest of the node.
@@ -69,17 +80,39 @@ impl Node {
                 self.cluster.iter_mut().for_each(|cluster| cluster.set_pause(Some(until)));
             }
             Want::Unpause => self.cluster.iter_mut().for_each(|cluster| cluster.set_pause(None)),
+            Want::CopySlots { conn, slots } => {
+                let keys = self.dbs[0].by_slot(key_slot);
+                let keys: Vec<Bytes> = slots.iter().flat_map(|slot| keys.keys(slot)).cloned().collect();
+                let copy = keys_as_commands(&self.dbs[0], &keys);
+                self.cluster.iter_mut().for_each(|cluster| cluster.send_copy(conn, &copy));
+            }
+            Want::Tell { conn, bytes } => self.clients.send_raw(conn, &bytes),
+            Want::HangUp(conn) => self.clients.close(conn),
+            Want::Propagate(args) => {
+                effects.separately = true;
+                effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
+            }
         }
     }
 
     /// Deletes the keys of a slot that another node serves now. This is no write: it is neither
-    /// propagated to replicas or the append-only file, which keep the keys, nor counted as a
-    /// change, nor signalled to watchers and trackers.
+    /// counted as a change nor signalled to watchers and trackers. Older generations do not even
+    /// propagate it to replicas and the append-only file, which keep the keys.
     fn drop_slot(&mut self, effects: &mut Effects, slot: u16) {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
             let Some(gone) = self.dbs[0].remove(&key) else { continue };
-            self.count_freed(&gone.value, self.config.lazy_free.server_del);
+            let lazily = self.config.lazy_free.server_del;
+            self.count_freed(&gone.value, lazily);
+            if self.config.generation.has(Feature::PropagatedSlotLoss) {
+                let name = Bytes::from_static(if lazily { &b"UNLINK"[..] } else { b"DEL" });
+                effects.separately = true;
+                effects.propagated.push(Propagated {
+                    db: 0,
+                    args: vec![name, key.clone()],
+                    to: PropagateTo::All,
+                });
+            }
             let wanted = self.config.notify_keyspace_events;
             let touch = Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server);
             effects.touched.push(Touch { signal: Signal::Apart, ..touch });

@@ -348,9 +348,12 @@ impl Node {
             || !self.clients.tracking.is_empty()
     }
 
-    /// Returns true if commands are propagated to replicas or to the AOF.
+    /// Returns true if commands are propagated to replicas, to the AOF or to the target of a slot
+    /// migration.
     pub fn propagates(&self) -> bool {
-        self.persistence.aof.state != LogState::Off || self.replication.streams()
+        self.persistence.aof.state != LogState::Off
+            || self.replication.streams()
+            || self.cluster.as_ref().is_some_and(|cluster| cluster.exports())
     }
 
     /// Returns the kind of server as in INFO and HELLO: `sentinel`, `cluster` or `standalone`.

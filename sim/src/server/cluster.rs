@@ -53,6 +53,7 @@ impl Server {
             return Err(StartError::OtherDatabases);
         }
         self.node.with_cluster(env, |cluster, _, around| cluster.verify(around));
+        self.carry_out_wants(env);
         Ok(())
     }
 
@@ -103,6 +104,7 @@ impl Server {
             // unblocking error of a replica, not a redirection.
             self.settle_role(env);
             self.end_foreign_waits(env);
+            self.read_from_sources(env);
         }
     }
 
@@ -119,7 +121,7 @@ impl Server {
         [tick, cluster.pause_ends()].into_iter().flatten().min()
     }
 
-    fn carry_out_wants(&mut self, env: &mut Env) {
+    pub(super) fn carry_out_wants(&mut self, env: &mut Env) {
         let mut effects = Effects::default();
         self.node.carry_out_for_cluster(env, &mut effects);
         self.settle(env, effects);

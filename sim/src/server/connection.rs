@@ -108,7 +108,12 @@ impl Server {
     fn run_read(&mut self, env: &mut Env, conn: ConnId) {
         loop {
             let (paused, is_to_be_seen) = (self.node.is_paused(), self.is_to_be_seen(env));
+            let sources_wait = self.keeps_sources_waiting();
             let Some(session) = self.node.clients.sessions.get_mut(conn) else { return };
+            // Like the stream of a master, that of a source waits for the end of a script.
+            if session.role == Role::Source && sources_wait {
+                return;
+            }
             if session.closing || self.node.stalled_until.is_some() {
                 if !session.closing {
                     self.node.clients.woken.push_back(conn);
@@ -159,6 +164,7 @@ impl Server {
             return;
         }
         self.peer_gone(env, conn);
+        self.end_import_over(env, conn);
         self.node.clients.unwatch_all(conn);
         self.node.clients.stop_waiting(conn);
         for kind in [Subscription::Channel, Subscription::Pattern, Subscription::Shard] {

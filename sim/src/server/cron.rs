@@ -21,6 +21,9 @@ use crate::{
 /// mass expiry does not block the node.
 const EXPIRED_PER_TICK_MAX: usize = 10_000;
 
+/// Milliseconds after which a key that a slot migration hides is examined again.
+const HIDDEN_MS: i64 = 100;
+
 /// The node's position on the grid of ticks.
 #[derive(Debug)]
 pub(super) struct Cron {
@@ -120,6 +123,11 @@ impl Server {
                     continue;
                 }
                 let Some(key) = self.node.dbs[db].next_expired().map(Blob::to_bytes) else { continue };
+                // The source of a migration decides about the keys in its slots.
+                if self.node.hides(&key) {
+                    self.node.dbs[db].postpone_expired(env.wall.as_millis().saturating_add(HIDDEN_MS));
+                    continue;
+                }
                 let mut effects = Effects::default();
                 self.node.expire(env, &mut effects, db, key);
                 self.settle(env, effects);
@@ -130,6 +138,9 @@ impl Server {
     /// Deletes the expired fields of the hash that is due next, if any has expired.
     fn expire_fields(&mut self, env: &mut Env, db: usize, rule: ExpiryRule) {
         let Some(key) = self.node.dbs[db].next_timed() else { return };
+        if self.node.hides(&key) {
+            return self.node.dbs[db].postpone_timed(env.wall.as_millis().saturating_add(HIDDEN_MS));
+        }
         let mut effects = Effects::default();
         self.node.expire_fields(&mut effects, db, &key, rule);
         effects.separately = !self.node.config.generation.is_valkey();

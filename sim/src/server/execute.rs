@@ -30,6 +30,9 @@ impl Server {
             return;
         };
         session.argv = (args.iter().map(Bytes::len).sum(), args.len());
+        if session.role == Role::Source {
+            return self.import(env, conn, &args);
+        }
         let spec = match self.gate(env, conn, &args) {
             Passage::Run(spec) => spec,
             Passage::Answer(reply) => {

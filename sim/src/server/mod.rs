@@ -29,6 +29,7 @@ mod replication_cron;
 mod sentinel;
 mod settle;
 mod shutdown;
+mod slot_migration;
 mod start;
 mod step;
 

@@ -77,6 +77,9 @@ impl Server {
         if effects.is_untold() {
             return own;
         }
+        if !effects.flushed.is_empty() {
+            self.end_flushed_migrations(env);
+        }
         for (db, was) in &effects.flushed {
             self.break_watches(*db, |key, _| was.contains(key));
             self.note_replaced(*db);
@@ -137,6 +140,7 @@ impl Server {
     /// Sends each batch to the replicas and the append-only file, as far as its commands are for
     /// them.
     fn propagate(&mut self, commands: Vec<Propagated>, now_ms: i64) {
+        self.stream_to_targets(&commands);
         if commands.iter().all(|command| command.to == PropagateTo::All) {
             self.feed_batch(&commands, now_ms);
             self.append_batch(&commands, now_ms.div_euclid(1000));

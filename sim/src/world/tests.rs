@@ -4,6 +4,7 @@ mod cluster;
 mod half_close;
 mod real;
 mod sentinel;
+mod slot_migration;
 mod states;
 #[cfg(feature = "turmoil")]
 mod turmoil;

@@ -1,6 +1,7 @@
 //! Nodes in cluster mode behind real ports: those of Redis and those of lockstorm, in any mixture,
 //! and the tools of Redis for them.
 
+mod atomic;
 mod failover;
 mod rig;
 mod start;

@@ -5,7 +5,7 @@ use std::{
     fs::{self, File},
     io::{ErrorKind, Read, Write},
     net::{TcpListener, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     sync::atomic::{AtomicU16, Ordering},
     thread,
@@ -28,6 +28,20 @@ const BUS: u16 = 10_000;
 pub(crate) enum Whose {
     Redis,
     Ours,
+    /// Valkey 9.1.
+    Valkey,
+    /// Ours, as Valkey 9.1.
+    AsValkey,
+}
+
+/// The program of Valkey 9.1, if it is installed.
+pub(crate) fn valkey() -> Option<PathBuf> {
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
+    let folder = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
+    let program = folder.join("valkey-9.1");
+    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
+    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
+    program.exists().then(|| program.canonicalize().expect("it exists"))
 }
 
 #[expect(clippy::disallowed_methods, reason = "it waits for real processes")]
@@ -196,12 +210,12 @@ impl Drop for Node {
     }
 }
 
-pub(crate) fn log(folder: &std::path::Path) -> String {
+pub(crate) fn log(folder: &Path) -> String {
     fs::read_to_string(folder.join("log")).unwrap_or_default()
 }
 
 /// Spawns a process in a folder; its output goes to the file `log`.
-pub(crate) fn spawn(command: &mut Command, folder: &std::path::Path) -> Child {
+pub(crate) fn spawn(command: &mut Command, folder: &Path) -> Child {
     let log = File::options().create(true).append(true).open(folder.join("log")).expect("a log");
     command
         .current_dir(folder)
@@ -213,7 +227,7 @@ pub(crate) fn spawn(command: &mut Command, folder: &std::path::Path) -> Child {
 }
 
 /// Starts a process; `None` if it does not begin to listen.
-fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) -> Option<Child> {
+fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &Path) -> Option<Child> {
     let timeout = node_timeout_ms.to_string();
     let options = [
         ("cluster-enabled", "yes"),
@@ -223,16 +237,20 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) 
         ("enable-debug-command", "yes"),
     ];
     let mut command = match whose {
-        Whose::Ours => {
+        Whose::Ours | Whose::AsValkey => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
             command.args(["serve", "--end-with-stdin", "--data", "."]);
+            if whose == Whose::AsValkey {
+                command.args(["--as", "valkey-9.1"]);
+            }
             for (name, value) in options {
                 command.args(["--option", &format!("{name}={value}")]);
             }
             command
         }
-        Whose::Redis => {
-            let mut command = Command::new("redis-server");
+        Whose::Redis | Whose::Valkey => {
+            let program = if whose == Whose::Valkey { valkey() } else { None };
+            let mut command = Command::new(program.unwrap_or_else(|| "redis-server".into()));
             for (name, value) in options {
                 command.args([&format!("--{name}"), value]);
             }

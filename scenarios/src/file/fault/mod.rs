@@ -93,6 +93,8 @@ pub enum FaultAction {
         to: String,
         /// The delay from the start of each of the three parts to the start of the next.
         step: Duration,
+        /// True if the old master moves the slots by itself.
+        atomic: bool,
     },
 }
 

@@ -1,4 +1,5 @@
-//! `reshard = { slots | of, to, step }`: an operator moves slots of a cluster to another master.
+//! `reshard = { slots | of, to, step | atomic }`: an operator moves slots of a cluster to another
+//! master.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,12 +10,12 @@ use crate::{
     units::{Draw, Span},
 };
 
-pub(super) const ABOUT: &str =
-    "Moves slots of a cluster with their keys to another master (CLUSTER SETSLOT, MIGRATE).";
+pub(super) const ABOUT: &str = "Moves slots of a cluster with their keys to another master (CLUSTER SETSLOT and MIGRATE, or MIGRATESLOTS).";
 
 /// Moves slots of a cluster with their keys to another master, as `redis-cli --cluster reshard`
 /// does: marks the slots at both masters, moves the keys, hands the slots over. It stops at the
-/// first error.
+/// first error. With `atomic` the masters do it by themselves: the old one copies the slots to the
+/// new one and streams its writes, and holds all its writes back while the new one takes the slots.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reshard {
@@ -29,6 +30,10 @@ pub struct Reshard {
     /// The delay from the start of each of its three parts to the start of the next. Default: none.
     #[serde(default)]
     pub step: Draw<Span>,
+    /// True if the old master moves them by itself, by CLUSTER MIGRATESLOTS: for masters with
+    /// `server = "valkey-9.1"`.
+    #[serde(default)]
+    pub atomic: bool,
 }
 
 /// The slots that a reshard moves: given by number, or the slot of a lock.
@@ -62,7 +67,8 @@ impl Effect for Reshard {
     fn actions(&self, targets: Targets<'_>) -> Vec<FaultAction> {
         let to = targets[0].first().cloned();
         let step = self.step.drawn().0;
-        to.into_iter().map(|to| FaultAction::Reshard { moved: self.moved(), to, step }).collect()
+        let atomic = self.atomic;
+        to.into_iter().map(|to| FaultAction::Reshard { moved: self.moved(), to, step, atomic }).collect()
     }
 
     fn words(&self, targets: Targets<'_>) -> String {
@@ -71,6 +77,7 @@ impl Effect for Reshard {
             Moved::OfLock(None) => "the slot of the lock is".to_owned(),
             Moved::OfLock(Some(lock)) => format!("the slot of {lock} is"),
         };
-        format!("{what} moved to {}", list(&targets[0]))
+        let how = if self.atomic { " by the masters themselves" } else { "" };
+        format!("{what} moved to {}{how}", list(&targets[0]))
     }
 }

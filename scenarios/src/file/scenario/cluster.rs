@@ -1,10 +1,14 @@
 //! The cluster of an experiment: its nodes, their slots, and the initial configuration in which
 //! they know each other.
 
-use lockstorm_sim::cluster::SLOTS;
+use bytes::Bytes;
+use lockstorm_sim::{cluster::SLOTS, commands::find};
 
-use super::{Algorithm, Scenario, error::Mistake, group, places::Places};
-use crate::file::{fault::FaultKind, slots::Slots};
+use super::{Algorithm, Node, Scenario, error::Mistake, group, places::Places};
+use crate::{
+    file::{fault::FaultKind, slots::Slots},
+    units::Draw,
+};
 
 /// A node of a cluster in its initial state.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -157,6 +161,18 @@ fn check_fault(
         return at(kind.name(), format!("fault `{name}` needs a cluster: nodes with `cluster = true`"));
     }
     let FaultKind::Reshard(reshard) = kind else { return Ok(()) };
+    if reshard.atomic {
+        let command = [Bytes::from_static(b"CLUSTER"), Bytes::from_static(b"MIGRATESLOTS")];
+        let lacks = |(_, node): &(&String, &Node)| find(node.generation(), &command).is_err();
+        if let Some((node, _)) = scenario.node.iter().find(lacks) {
+            let message =
+                format!("CLUSTER MIGRATESLOTS is no command of node {node}: give it server = \"valkey-9.1\"");
+            return at("reshard", message);
+        }
+        if reshard.step != Draw::default() {
+            return at("reshard", format!("fault `{name}` has both `atomic` and `step`: give one"));
+        }
+    }
     match (&reshard.slots, &reshard.of) {
         (Some(_), Some(_)) => {
             return at("reshard", format!("fault `{name}` has both `slots` and `of`: give one"));

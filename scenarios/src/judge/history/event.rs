@@ -249,7 +249,8 @@ pub enum EventKind {
     /// Node of a cluster: its view of the cluster changed.
     Cluster {
         /// The change: `pfail`, `fail`, `recovered`, `election`, `vote`, `elected`, `takeover`,
-        /// `epoch`, `slots`, `migrating`, `importing`, `stable`, `follows` or `state`.
+        /// `epoch`, `slots`, `migrating`, `importing`, `stable`, `exporting`, `paused`, `exported`,
+        /// `imported`, `follows` or `state`.
         event: Box<str>,
         /// The node, slots or epoch concerned.
         about: Box<str>,

@@ -37,7 +37,7 @@ impl Kind {
             Role::Master => Kind::Master,
             Role::Replica => Kind::Replica,
             Role::Client if session.is_subscriber() => Kind::Pubsub,
-            Role::Client => Kind::Normal,
+            Role::Client | Role::Source => Kind::Normal,
         }
     }
 }

@@ -24,7 +24,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let pattern = &args[1];
     // Hide expired keys, but do not remove them: only an access by name does.
     let rule = ctx.expiry_rule();
-    let entries = ctx.raw_db().entries().iter();
-    let shown = entries.filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(rule));
+    let entries = ctx.node.dbs[ctx.db].entries().iter();
+    let shown = entries
+        .filter(|(key, entry)| selects(pattern, key) && !entry.is_expired(rule) && !ctx.node.hides(key));
     Ok(Reply::Array(shown.map(|(key, _)| key.into()).collect()))
 }

@@ -29,6 +29,9 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
         let db = &ctx.node.dbs[ctx.db];
         let Some((key, _)) = db.entries().random(|bound| ctx.env.random_below(bound)) else { break };
         let key = key.clone();
+        if ctx.node.hides(&key) {
+            continue;
+        }
         if ctx.lookup(&key, Lookup::PASSIVE).is_some() {
             return Ok(key.into());
         }

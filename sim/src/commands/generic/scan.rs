@@ -30,6 +30,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         options.sweep(cursor, |cursor, found| entries.scan(cursor, |key, _| found.push(key.clone())));
     let wanted = found.into_iter().filter(|key| {
         options.wants(key)
+            && !ctx.node.hides(key)
             && match &options.kind {
                 None => ctx.lookup(key, Lookup::PASSIVE).is_some(),
                 Some(kind) => is_of(ctx, key, kind),

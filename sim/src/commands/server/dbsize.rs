@@ -21,5 +21,6 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.raw_db().len().into())
+    let hidden = ctx.node.with_cluster(ctx.env, |cluster, _, around| cluster.hidden(around)).unwrap_or(0);
+    Ok(ctx.raw_db().len().saturating_sub(hidden).into())
 }

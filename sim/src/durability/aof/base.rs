@@ -4,7 +4,7 @@
 use bytes::Bytes;
 
 use crate::{
-    keyspace::{Db, Group, Hash, Stream, Value},
+    keyspace::{Db, Entry, Group, Hash, Stream, Value},
     replication::encode,
     resp::format_double,
     script::Libraries,
@@ -22,13 +22,28 @@ pub fn base(dbs: &[Db], libraries: &Libraries) -> Vec<u8> {
     for (number, db) in dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
         command(&mut out, &[b"SELECT", number.to_string().as_bytes()]);
         for (key, entry) in db.entries().iter() {
-            value(&mut out, key, &entry.value);
-            if let Some(expires_ms) = entry.expires_ms() {
-                command(&mut out, &[b"PEXPIREAT", key, expires_ms.to_string().as_bytes()]);
-            }
+            entry_commands(&mut out, key, entry);
         }
     }
     out
+}
+
+/// Returns the commands that create some keys of a database, whose number is 0. Keys that do not
+/// exist are left out.
+pub fn keys_as_commands(db: &Db, keys: &[Bytes]) -> Vec<u8> {
+    let mut out = Vec::new();
+    command(&mut out, &[b"SELECT", b"0"]);
+    for (key, entry) in keys.iter().filter_map(|key| Some((key, db.get(key)?))) {
+        entry_commands(&mut out, key, entry);
+    }
+    out
+}
+
+fn entry_commands(out: &mut Vec<u8>, key: &[u8], entry: &Entry) {
+    value(out, key, &entry.value);
+    if let Some(expires_ms) = entry.expires_ms() {
+        command(out, &[b"PEXPIREAT", key, expires_ms.to_string().as_bytes()]);
+    }
 }
 
 fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {

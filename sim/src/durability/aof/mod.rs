@@ -7,7 +7,7 @@ mod parts;
 mod read;
 mod writer;
 
-pub use base::base;
+pub use base::{base, keys_as_commands};
 pub use manifest::{Manifest, ManifestError, Part};
 pub use parts::{LogError, Parts};
 pub use read::{Commands, Unread};

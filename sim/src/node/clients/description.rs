@@ -57,6 +57,7 @@ impl Session {
             (self.monitor, 'O'),
             (self.role == Role::Replica, 'S'),
             (self.role == Role::Master, 'M'),
+            (self.role == Role::Source, 'i'),
             (self.is_subscriber(), 'P'),
             (self.transaction.is_some() || self.executing.is_some(), 'x'),
             (self.blocked.is_some(), 'b'),

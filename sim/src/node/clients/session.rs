@@ -34,6 +34,8 @@ pub enum Role {
     Replica,
     /// The master that this node follows.
     Master,
+    /// The source of a slot migration to this node (CLUSTER SYNCSLOTS ESTABLISH).
+    Source,
 }
 
 /// The replies that a client wants (CLIENT REPLY).
@@ -164,7 +166,7 @@ pub struct Session {
     pub peer: String,
     /// The local address as text.
     pub local: String,
-    /// Client, replica or master.
+    /// Client, replica, master, or source of a migration.
     pub role: Role,
     /// Reads commands from the bytes received.
     pub decoder: Decoder,
