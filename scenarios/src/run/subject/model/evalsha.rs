@@ -16,7 +16,7 @@ impl Called {
     pub(super) fn of(command: &Cmd) -> Option<Called> {
         let words = command.args_iter().map(|word| match word {
             Arg::Simple(bytes) => Some(bytes.to_vec()),
-            Arg::Cursor => None,
+            _ => None,
         });
         let mut words = words.collect::<Option<Vec<_>>>()?.into_iter();
         words.next().filter(|name| name == b"EVAL")?;
