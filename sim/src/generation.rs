@@ -26,7 +26,10 @@ pub enum Generation {
 const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable";
 
 /// The first version of snapshots that is Valkey's own.
-const VALKEY_RDB: u16 = 80;
+pub(crate) const VALKEY_RDB: u16 = 80;
+
+/// The first major version of Valkey that reads such snapshots.
+const VALKEY_RDB_SINCE: u8 = 9;
 
 /// The version of Redis from which Valkey was forked.
 const FORK: (u8, u8) = (7, 2);
@@ -94,9 +97,6 @@ impl Generation {
 
     /// Returns the version of the snapshots and of the payloads of DUMP that servers of this
     /// generation write.
-    ///
-    /// A node that imitates Redis 6.2 writes the number of its version with the encodings of the
-    /// next one.
     pub fn rdb_version(self) -> u16 {
         match self {
             Generation::Redis62 => 9,
@@ -107,10 +107,15 @@ impl Generation {
         }
     }
 
-    /// Returns the version of the snapshots that servers of this generation send to replicas, which
-    /// may be of an older generation.
-    pub fn rdb_version_for_replicas(self) -> u16 {
-        if self.is_valkey() { Generation::Valkey81.rdb_version() } else { self.rdb_version() }
+    /// Returns the version of the snapshots that servers of this generation send to a replica which
+    /// says that it is Valkey of this major version, or says nothing.
+    pub fn rdb_version_for_replica(self, major: Option<u8>) -> u16 {
+        match self {
+            Generation::Valkey91 if major.is_none_or(|major| major < VALKEY_RDB_SINCE) => {
+                Generation::Valkey81.rdb_version()
+            }
+            _ => self.rdb_version(),
+        }
     }
 
     /// Returns true if servers of this generation read snapshots and payloads of this version.
