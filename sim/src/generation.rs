@@ -260,6 +260,12 @@ pub enum Feature {
     CallerWrites,
     /// WAITAOF takes bytes that are only written for synced.
     EarlySynced,
+    /// Nodes of a cluster have shard ids, and send extensions only to nodes that read them.
+    ShardIds,
+    /// Nodes of a cluster send each other light messages.
+    LightMessages,
+    /// Nodes of a cluster send each other secrets.
+    BusSecret,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -304,6 +310,23 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::valkey(8, 0),
         "WAITAOF with `appendfsync everysec` counts a write as synced once a turn of the event loop has \
          written nothing, up to a second before it is synced",
+    ),
+    (
+        Feature::ShardIds,
+        Since::redis(7, 2),
+        "nodes of a cluster have shard ids, in `nodes.conf` and on the bus; they send extensions only to \
+         nodes that read them, and forget a node that another one was told to forget",
+    ),
+    (
+        Feature::LightMessages,
+        Since::valkey(8, 0),
+        "nodes of a cluster send messages of channels without the header, to nodes that take them",
+    ),
+    (
+        Feature::BusSecret,
+        Since::redis(8, 2),
+        "nodes of a cluster send each other secrets; a node of Valkey takes that of a node of Redis for its \
+         address for clients, and names it in CLUSTER NODES, CLUSTER SLOTS and MOVED",
     ),
 ];
 

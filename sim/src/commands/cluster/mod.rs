@@ -20,6 +20,7 @@ mod cluster_keyslot;
 mod cluster_links;
 mod cluster_meet;
 mod cluster_myid;
+mod cluster_myshardid;
 mod cluster_nodes;
 mod cluster_replicas;
 mod cluster_replicate;
