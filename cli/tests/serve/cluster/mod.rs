@@ -2,7 +2,7 @@
 //! and the tools of Redis for them.
 
 mod failover;
-mod rig;
+pub(crate) mod rig;
 mod start;
 mod tools;
 mod transcripts;

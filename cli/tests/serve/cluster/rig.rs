@@ -12,9 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lockstorm_sim::resp::{Answers, Reply};
+use lockstorm_sim::{
+    generation::Generation,
+    resp::{Answers, Reply},
+};
 
-use crate::served::{PATIENCE, folder};
+use crate::served::{PATIENCE, folder, program};
 
 /// `cluster-node-timeout`: longer than the pauses of a busy machine, after which the others would
 /// elect another master; and short, because views spread by pings every half of this time.
@@ -28,15 +31,19 @@ const BUS: u16 = 10_000;
 pub(crate) enum Whose {
     Redis,
     Ours,
+    /// The real server of a generation.
+    RealOf(Generation),
+    /// The simulated server of a generation.
+    OursAs(Generation),
 }
 
 #[expect(clippy::disallowed_methods, reason = "it waits for real processes")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a real process comes round in its own time")]
-fn wait() {
+pub(crate) fn wait() {
     thread::sleep(Duration::from_millis(20));
 }
 
@@ -223,16 +230,22 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &std::path::Path) 
         ("enable-debug-command", "yes"),
     ];
     let mut command = match whose {
-        Whose::Ours => {
+        Whose::Ours | Whose::OursAs(_) => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
             command.args(["serve", "--end-with-stdin", "--data", "."]);
+            if let Whose::OursAs(generation) = whose {
+                command.args(["--as", generation.name()]);
+            }
             for (name, value) in options {
                 command.args(["--option", &format!("{name}={value}")]);
             }
             command
         }
-        Whose::Redis => {
-            let mut command = Command::new("redis-server");
+        Whose::Redis | Whose::RealOf(_) => {
+            let mut command = match whose {
+                Whose::RealOf(generation) => Command::new(program(generation).expect("it is installed")),
+                _ => Command::new("redis-server"),
+            };
             for (name, value) in options {
                 command.args([&format!("--{name}"), value]);
             }
