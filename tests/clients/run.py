@@ -53,12 +53,23 @@ class Client:
 
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
 PIP = [[sys.executable, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "-r", "requirements.txt"]]
+
+
 # The library's source as it was published, which has its tests.
-SOURCE = ["venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", "redis", "-c", "requirements.txt", "redis"]
+def source(library):
+    return ["venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", library, "-c", "requirements.txt", library]
+
+
 CLIENTS = {
     "redis-cli": Client([], ["bash", "suite.sh"]),
     "redis-py": Client(PIP, ["venv/bin/python", "suite.py"]),
-    "redis-py-tests": Client([*PIP, SOURCE], ["venv/bin/python", "suite.py"], patience=900),
+    "redis-py-tests": Client([*PIP, source("redis")], ["venv/bin/python", "suite.py"], patience=900),
+    # The same suite, with the library of Valkey. Its tests are a fork of those of an older redis-py.
+    "valkey-py-tests": Client(
+        [*PIP, source("valkey")],
+        ["venv/bin/python", str(HERE / "redis-py-tests" / "suite.py"), "valkey"],
+        patience=900,
+    ),
     "ioredis": Client([NPM], ["node", "suite.mjs"]),
     "node-redis": Client([NPM], ["node", "suite.mjs"]),
     "go-redis": Client([["go", "build", "-o", "suite", "."]], ["./suite"]),
