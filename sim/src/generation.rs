@@ -25,6 +25,9 @@ pub enum Generation {
 /// The error for a global variable that does not exist. Redis 6.2 raises it in a script of its own.
 const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable";
 
+/// The beginning of the errors of a script whose user lacks a permission.
+const NOT_PERMITTED: &str = "ERR The user executing the script can't";
+
 /// The first version of snapshots that is Valkey's own.
 pub(crate) const VALKEY_RDB: u16 = 80;
 
@@ -151,6 +154,9 @@ impl Generation {
                     "ERR This Redis command is not allowed from script" => {
                         format!("{source}: {line}: This Redis command is not allowed from scripts")
                     }
+                    denied if denied.starts_with(NOT_PERMITTED) => {
+                        format!("{source}: {line}: {}", denied.trim_start_matches("ERR "))
+                    }
                     // Errors of commands keep their code.
                     _ => text.strip_prefix("ERR ").filter(|_| !is_counted).unwrap_or(text).to_owned(),
                 };
@@ -266,6 +272,14 @@ pub enum Feature {
     LightMessages,
     /// Nodes of a cluster send each other secrets.
     BusSecret,
+    /// Errors of permissions name the user.
+    NamedDenials,
+    /// `HSCAN NOVALUES`.
+    ScanWithoutValues,
+    /// Coordinates have as few digits as identify them.
+    ShortCoordinates,
+    /// Short lists and small sets of strings are listpacks.
+    PackedLists,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -327,6 +341,28 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::redis(8, 2),
         "nodes of a cluster send each other secrets; a node of Valkey takes that of a node of Redis for its \
          address for clients, and names it in CLUSTER NODES, CLUSTER SLOTS and MOVED",
+    ),
+    (
+        Feature::NamedDenials,
+        Since::redis(7, 2),
+        "NOPERM and ACL DRYRUN name the user that may not run a command, and a script's error has the same \
+         reason",
+    ),
+    (
+        Feature::ScanWithoutValues,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "`HSCAN NOVALUES` returns fields alone",
+    ),
+    (
+        Feature::ShortCoordinates,
+        Since::redis(8, 2),
+        "GEOPOS and its kin reply with as few digits as identify a coordinate",
+    ),
+    (
+        Feature::PackedLists,
+        Since::redis(7, 2),
+        "OBJECT ENCODING names a list that fits into one node, and a small set of strings, `listpack`; the \
+         real servers do not turn every larger one back that has become small",
     ),
 ];
 

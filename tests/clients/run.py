@@ -10,17 +10,20 @@ server than the redis-server on the PATH, such as a Valkey.
 
 `--on` compares other generations: `lockstorm serve --as GENERATION` with the program of this name in target/trials/servers, or in
 the folder that LOCKSTORM_SERVERS names. `--on all` is every generation, `--on short` those of SHORT with the suites of
-SHORT_CLIENTS, unless others are named.
+SHORT_CLIENTS, unless others are named. The differences that differences.toml lists are left out.
 """
 
 import argparse
 import difflib
+import fnmatch
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -180,6 +183,30 @@ def play_on(name, copy, kind):
         return play(name, copy, kind, [str(server.port) for server in servers])
 
 
+def blocks(name, lines):
+    """The lines of a suite, each reply of redis-cli with its command."""
+    found = []
+    for line in lines:
+        if name == "redis-cli" and found and not line.startswith("-- "):
+            found[-1].append(line)
+        else:
+            found.append([line])
+    return found
+
+
+def without(name, generation, said):
+    """The lines of both servers without the known differences, and how many lines each left out."""
+    listed = tomllib.loads((HERE / "differences.toml").read_text())["differs"]
+    known = [one for one in listed if fnmatch.fnmatch(name, one["client"]) and generation in one["on"]]
+    lines = []
+    for each in said:
+        kept = blocks(name, each)
+        for one in known:
+            kept = [block for block in kept if not re.search(one["lines"], block[0])]
+        lines.append([line for block in kept for line in block])
+    return lines, [len(all_of) - len(kept) for all_of, kept in zip(said, lines)]
+
+
 def judge(name, kinds):
     """Plays a suite on the two servers of a generation, and compares what it says."""
     # Several clients share the copy of one, and all of them the compilers.
@@ -194,9 +221,11 @@ def judge(name, kinds):
     again = [line for _, lines, _ in plays for line in lines]
     failures = [failure for _, _, failure in plays if failure]
     took = time.monotonic()
-    differences = list(difflib.unified_diff(*said, *(kind.name for kind in kinds), lineterm="", n=1))
+    compared, left_out = without(name, kinds[0].generation, said)
+    differences = list(difflib.unified_diff(*compared, *(kind.name for kind in kinds), lineterm="", n=1))
     verdict = f"{len(differences)} lines of difference" if differences else "the same"
-    head = (f"{name} on {kinds[0].generation}: {len(said[0])} lines, {verdict} "
+    known = f", but for {max(left_out)} lines of known differences" if any(left_out) else ""
+    head = (f"{name} on {kinds[0].generation}: {len(said[0])} lines, {verdict}{known} "
             f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)")
     print("\n".join([head, *again, *differences, *failures]), flush=True)
     return not differences and not failures

@@ -24,7 +24,7 @@ pub use listpack::{Item, Listpack, listpack};
 pub use output::Output;
 pub use payload::{dump, restore, saved_len, seal, unseal};
 pub use read::{Opened, open};
-pub use save::nodes;
+pub use save::{is_packed, nodes};
 pub use write::{Origin, library, unwritable, write};
 
 /// The bytes are not a snapshot, or contain something that this node cannot hold.

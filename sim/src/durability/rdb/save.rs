@@ -25,7 +25,7 @@ pub(super) fn kind(out: &Output, value: &Value) -> u8 {
         Value::List(_) if is_oldest => kind::LIST_QUICKLIST,
         Value::List(_) => kind::LIST_QUICKLIST2,
         Value::Set(set) if set.integers().is_some() => kind::SET_INTSET,
-        Value::Set(set) if is_packed(out, set) => kind::SET_LISTPACK,
+        Value::Set(set) if is_packed_set(out, set) => kind::SET_LISTPACK,
         Value::Set(_) => kind::SET,
         Value::Hash(hash) if hash.has_times() => match (out.generation.is_valkey(), hash.is_compact()) {
             (true, _) => kind::HASH_2,
@@ -49,12 +49,33 @@ fn has_ziplists(out: &Output) -> bool {
     out.generation == Generation::Redis62
 }
 
-/// Returns true if a set that is not of integers is written as a listpack. A server leaves a set
-/// that once was larger in the other encoding; both read the same.
-fn is_packed(out: &Output, set: &Set) -> bool {
-    out.generation.rdb_version() >= PACKED_SETS
-        && set.len() <= SET_PACKED_MAX
-        && set.iter().all(|member| member.len() <= MEMBER_PACKED_MAX)
+/// Returns true if a set that is not of integers is written as a listpack.
+fn is_packed_set(out: &Output, set: &Set) -> bool {
+    out.generation.rdb_version() >= PACKED_SETS && is_small(set)
+}
+
+/// Returns true if a set is small enough for a listpack. A server leaves a set that once was larger
+/// in the other encoding; both read the same.
+fn is_small(set: &Set) -> bool {
+    set.len() <= SET_PACKED_MAX && set.iter().all(|member| member.len() <= MEMBER_PACKED_MAX)
+}
+
+/// Returns true if a list fits into one node, or a set that is not of integers into a listpack.
+pub fn is_packed(value: &Value, node_size: i32) -> bool {
+    match value {
+        Value::Set(set) => set.integers().is_none() && is_small(set),
+        Value::List(list) => {
+            let mut node = Listpack::default();
+            for element in list.iter() {
+                if !has_room(&node, element.len(), node_size) {
+                    return false;
+                }
+                node.push(element);
+            }
+            true
+        }
+        _ => false,
+    }
 }
 
 /// Writes a compact value.
@@ -71,7 +92,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
         Value::List(elements) => list(out, elements),
         Value::Set(set) => match set.integers() {
             Some(integers) => out.string(&intset::write(integers)),
-            None if is_packed(out, set) => {
+            None if is_packed_set(out, set) => {
                 let mut pack = Listpack::default();
                 set.iter().for_each(|member| pack.push(&member));
                 packed(out, pack);
