@@ -92,8 +92,8 @@ pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
     Some(start(Path::new("redis-server"), folder, &arguments))
 }
 
-/// The program of a generation's real server, in the folder that `LOCKSTORM_SERVERS` names, or where
-/// `trials/setup servers` installs it.
+/// The program of a generation's real server, in the folder that `LOCKSTORM_SERVERS` names, or
+/// where `trials/setup servers` installs it.
 ///
 /// # Panics
 /// If it is absent and `LOCKSTORM_REQUIRE_SERVERS=1` requires it.

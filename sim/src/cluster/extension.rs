@@ -1,5 +1,5 @@
-//! The extensions of PING, PONG and MEET, in which a node says more about itself than in the header,
-//! and the light messages of Valkey, which have no such header.
+//! The extensions of PING, PONG and MEET, in which a node says more about itself than in the
+//! header, and the light messages of Valkey, which have no such header.
 
 use bytes::Bytes;
 
@@ -70,8 +70,8 @@ impl Extensions {
         u16::try_from(count).unwrap_or(u16::MAX)
     }
 
-    /// Reads `count` extensions, and skips unknown kinds; `None` if the message ends within them, or
-    /// a text is none.
+    /// Reads `count` extensions, and skips unknown kinds; `None` if the message ends within them,
+    /// or a text is not printable.
     pub(super) fn decode(reader: &mut Reader<'_>, count: u16) -> Option<Extensions> {
         let mut read = Extensions::default();
         for _ in 0..count {

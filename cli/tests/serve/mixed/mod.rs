@@ -1,5 +1,5 @@
-//! Servers of several generations, real and simulated, that replicate from each other, vote together
-//! and form clusters.
+//! Servers of several generations, real and simulated, that replicate from each other, vote
+//! together and form clusters.
 
 mod cluster;
 mod replication;
@@ -57,8 +57,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A process with its own folder, in which it can start again. Its output is in a file there: a real
-/// replica that is refused writes more than a pipe holds.
+/// A process with its own folder, in which it can start again. Its output is in a file there: a
+/// real replica that is refused writes more than a pipe holds.
 struct Process {
     kind: Kind,
     port: u16,

@@ -1,4 +1,5 @@
-//! Which server can be a replica of which, and what it has of its master.
+//! Replication between servers of several generations: the table of who can follow whom, and what
+//! a replica has of its master.
 
 use std::{fmt, path::Path, thread, time::Duration};
 
@@ -27,8 +28,8 @@ const TABLE: [(Generation, [Outcome; 5]); 5] = [
     (Valkey91, [Refused(11), Refused(11), Up, Up, Up]),
 ];
 
-/// What becomes of fields with a time to live, of the same servers. A master that has no such fields
-/// has no row, nor has a replica that cannot follow.
+/// The fate of fields with a time to live, on the same servers. A master without such fields has no
+/// row, nor has a replica that cannot follow.
 const FIELDS: [(Generation, Generation, Fields); 4] = [
     (Redis82, Redis82, Fields { live: Live::Timed, later: true }),
     (Valkey91, Redis82, Fields { live: Live::Timed, later: false }),

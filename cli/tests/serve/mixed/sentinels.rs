@@ -167,7 +167,8 @@ fn fails_over(group: &Group) {
     assert_eq!(nodes[0].ask("GET k"), if outcome == Outcome::Up { "\"v\"" } else { "nil" }, "{name}");
 }
 
-/// Plays the groups whose servers are installed, a few at a time: a busy machine delays all of them.
+/// Plays the groups whose servers are installed, a few at a time, because a busy machine delays all
+/// of them.
 fn play(groups: &[Group]) {
     const AT_A_TIME: usize = 3;
     let is_there = |group: &&Group| group.sentinels.iter().chain(&group.nodes).all(|kind| kind.is_there());
