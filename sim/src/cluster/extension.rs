@@ -81,18 +81,23 @@ impl Extensions {
             let mut content = Reader { bytes: reader.take(len)?, at: 0 };
             match kind {
                 HOSTNAME => read.hostname = content.text(len)?,
-                HUMAN_NAME => read.human_name = content.text(len)?,
+                HUMAN_NAME => read.human_name = one_name(content.text(len)?),
                 FORGOTTEN => {
                     let id = NodeId::parse(content.take(super::id::ID_LEN)?)?;
                     read.forgotten.push((id, content.u64()?));
                 }
                 SHARD => read.shard = Some(NodeId::parse(content.take(super::id::ID_LEN)?)?),
-                FOURTH => read.fourth = content.text(len)?,
+                FOURTH => read.fourth = one_name(content.text(len)?),
                 _ => {}
             }
         }
         Some(read)
     }
+}
+
+/// Returns a name, or no name in place of one that would be several in `nodes.conf`.
+fn one_name(text: String) -> String {
+    if text.contains([',', '=']) { String::new() } else { text }
 }
 
 fn put_head(out: &mut Vec<u8>, kind: u16, len: usize) {

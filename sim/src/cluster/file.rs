@@ -118,10 +118,10 @@ impl Cluster {
         node.flags = flags;
         (node.address, node.hostname) = (address, hostname.to_owned());
         for name in names {
-            match name.split_once('=')? {
-                ("shard-id", id) => node.shard = Some(NodeId::parse(id.as_bytes())?),
-                ("nodename", name) => node.human_name = name.to_owned(),
-                ("client-ipv4", ip) => node.client_ip = ip.to_owned(),
+            match name.split_once('=') {
+                Some(("shard-id", id)) => node.shard = Some(NodeId::parse(id.as_bytes())?),
+                Some(("nodename", name)) => node.human_name = name.to_owned(),
+                Some(("client-ipv4", ip)) => node.client_ip = ip.to_owned(),
                 _ => {}
             }
         }
