@@ -280,6 +280,10 @@ pub enum Feature {
     ShortCoordinates,
     /// Short lists and small sets of strings are listpacks.
     PackedLists,
+    /// Streams and groups count the entries that were added and read.
+    StreamCounters,
+    /// Consumers of streams have the time of their last success, and are seen whenever they ask.
+    ConsumerActivity,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -363,6 +367,18 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::redis(7, 2),
         "OBJECT ENCODING names a list that fits into one node, and a small set of strings, `listpack`; the \
          real servers do not turn every larger one back that has become small",
+    ),
+    (
+        Feature::StreamCounters,
+        Since::redis(7, 0),
+        "XINFO has `entries-added`, `max-deleted-entry-id`, `recorded-first-entry-id`, `entries-read` and \
+         `lag`, and XAUTOCLAIM replies with deleted entries",
+    ),
+    (
+        Feature::ConsumerActivity,
+        Since::redis(7, 2),
+        "a consumer that reads or claims in vain is created and seen, too; XINFO has the time since it last \
+         got an entry, `inactive`, and `active-time`",
     ),
 ];
 

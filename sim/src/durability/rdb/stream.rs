@@ -17,6 +17,8 @@ const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
 /// Stands for an unknown number of entries that a group has read.
 const UNKNOWN: u64 = u64::MAX;
+/// Stands for the time of a consumer that no entry was pending for.
+const NEVER: i64 = -1;
 
 /// Writes a stream in one of the three formats; the oldest one contains least.
 pub(super) fn write(out: &mut Output, Stream { log, groups }: &Stream, kind: u8) {
@@ -51,8 +53,7 @@ pub(super) fn write(out: &mut Output, Stream { log, groups }: &Stream, kind: u8)
             out.string(name);
             out.raw(&consumer.seen_ms.to_le_bytes());
             if kind == kind::STREAM_LISTPACKS_3 {
-                // The time of the last read that got an entry, of which a node keeps no record.
-                out.raw(&consumer.seen_ms.to_le_bytes());
+                out.raw(&consumer.active_ms.unwrap_or(NEVER).to_le_bytes());
             }
             out.length(consumer.pending().len() as u64);
             consumer.pending().iter().for_each(|id| out.raw(&id.to_bytes()));
@@ -159,9 +160,10 @@ fn group(
     for _ in 0..input.length()? {
         let name = input.string()?;
         let seen_ms = i64::from_le_bytes(input.array("a time")?);
-        if kind == kind::STREAM_LISTPACKS_3 {
-            input.take(8, "a time")?;
-        }
+        let active_ms = match kind {
+            kind::STREAM_LISTPACKS_3 => Some(i64::from_le_bytes(input.array("a time")?)),
+            _ => None,
+        };
         if !group.create_consumer(&name, seen_ms) {
             return Err(DAMAGED);
         }
@@ -171,6 +173,7 @@ fn group(
             let (delivered_ms, deliveries) = pending.remove(&id).ok_or(DAMAGED)?;
             group.assign(id, &name, delivered_ms, deliveries);
         }
+        group.activate(&name, active_ms.filter(|at| *at != NEVER));
     }
     if pending.is_empty() { Ok(group) } else { Err(DAMAGED) }
 }
