@@ -25,8 +25,14 @@ pub enum Generation {
 /// The error for a global variable that does not exist. Redis 6.2 raises it in a script of its own.
 const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable";
 
+/// The beginning of the errors of a script whose user lacks a permission.
+const NOT_PERMITTED: &str = "ERR The user executing the script can't";
+
 /// The first version of snapshots that is Valkey's own.
-const VALKEY_RDB: u16 = 80;
+pub(crate) const VALKEY_RDB: u16 = 80;
+
+/// The first major version of Valkey that reads such snapshots.
+const VALKEY_RDB_SINCE: u8 = 9;
 
 /// The version of Redis from which Valkey was forked.
 const FORK: (u8, u8) = (7, 2);
@@ -94,9 +100,6 @@ impl Generation {
 
     /// Returns the version of the snapshots and of the payloads of DUMP that servers of this
     /// generation write.
-    ///
-    /// A node that imitates Redis 6.2 writes the number of its version with the encodings of the
-    /// next one.
     pub fn rdb_version(self) -> u16 {
         match self {
             Generation::Redis62 => 9,
@@ -107,10 +110,15 @@ impl Generation {
         }
     }
 
-    /// Returns the version of the snapshots that servers of this generation send to replicas, which
-    /// may be of an older generation.
-    pub fn rdb_version_for_replicas(self) -> u16 {
-        if self.is_valkey() { Generation::Valkey81.rdb_version() } else { self.rdb_version() }
+    /// Returns the version of the snapshots that servers of this generation send to a replica which
+    /// says that it is Valkey of this major version, or says nothing.
+    pub fn rdb_version_for_replica(self, major: Option<u8>) -> u16 {
+        match self {
+            Generation::Valkey91 if major.is_none_or(|major| major < VALKEY_RDB_SINCE) => {
+                Generation::Valkey81.rdb_version()
+            }
+            _ => self.rdb_version(),
+        }
     }
 
     /// Returns true if servers of this generation read snapshots and payloads of this version.
@@ -145,6 +153,9 @@ impl Generation {
                     }
                     "ERR This Redis command is not allowed from script" => {
                         format!("{source}: {line}: This Redis command is not allowed from scripts")
+                    }
+                    denied if denied.starts_with(NOT_PERMITTED) => {
+                        format!("{source}: {line}: {}", denied.trim_start_matches("ERR "))
                     }
                     // Errors of commands keep their code.
                     _ => text.strip_prefix("ERR ").filter(|_| !is_counted).unwrap_or(text).to_owned(),
@@ -257,6 +268,24 @@ pub enum Feature {
     EarlySynced,
     /// The deletion of keys whose slot another node has taken is propagated.
     PropagatedSlotLoss,
+    /// Nodes of a cluster have shard ids, and send extensions only to nodes that read them.
+    ShardIds,
+    /// Nodes of a cluster send each other light messages.
+    LightMessages,
+    /// Nodes of a cluster send each other secrets.
+    BusSecret,
+    /// Errors of permissions name the user.
+    NamedDenials,
+    /// `HSCAN NOVALUES`.
+    ScanWithoutValues,
+    /// Coordinates have as few digits as identify them.
+    ShortCoordinates,
+    /// Short lists and small sets of strings are listpacks.
+    PackedLists,
+    /// Streams and groups count the entries that were added and read.
+    StreamCounters,
+    /// Consumers of streams have the time of their last success, and are seen whenever they ask.
+    ConsumerActivity,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -307,6 +336,55 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since { redis: Some((8, 2)), valkey: Some((8, 1)) },
         "a node of a cluster deletes the keys of a slot that another node has taken on its replicas and in its \
          append-only file, too",
+        Feature::ShardIds,
+        Since::redis(7, 2),
+        "nodes of a cluster have shard ids, in `nodes.conf` and on the bus; they send extensions only to \
+         nodes that read them, and forget a node that another one was told to forget",
+    ),
+    (
+        Feature::LightMessages,
+        Since::valkey(8, 0),
+        "nodes of a cluster send messages of channels without the header, to nodes that take them",
+    ),
+    (
+        Feature::BusSecret,
+        Since::redis(8, 2),
+        "nodes of a cluster send each other secrets; a node of Valkey takes that of a node of Redis for its \
+         address for clients, and names it in CLUSTER NODES, CLUSTER SLOTS and MOVED",
+    ),
+    (
+        Feature::NamedDenials,
+        Since::redis(7, 2),
+        "NOPERM and ACL DRYRUN name the user that may not run a command, and a script's error has the same \
+         reason",
+    ),
+    (
+        Feature::ScanWithoutValues,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "`HSCAN NOVALUES` returns fields alone",
+    ),
+    (
+        Feature::ShortCoordinates,
+        Since::redis(8, 2),
+        "GEOPOS and its kin reply with as few digits as identify a coordinate",
+    ),
+    (
+        Feature::PackedLists,
+        Since::redis(7, 2),
+        "OBJECT ENCODING names a list that fits into one node, and a small set of strings, `listpack`; the \
+         real servers do not turn every larger one back that has become small",
+    ),
+    (
+        Feature::StreamCounters,
+        Since::redis(7, 0),
+        "XINFO has `entries-added`, `max-deleted-entry-id`, `recorded-first-entry-id`, `entries-read` and \
+         `lag`, and XAUTOCLAIM replies with deleted entries",
+    ),
+    (
+        Feature::ConsumerActivity,
+        Since::redis(7, 2),
+        "a consumer that reads or claims in vain is created and seen, too; XINFO has the time since it last \
+         got an entry, `inactive`, and `active-time`",
     ),
 ];
 

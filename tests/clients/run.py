@@ -1,29 +1,36 @@
 #!/usr/bin/env python3
 """Clients that people use, on `lockstorm serve` and on a real redis-server: what they print must be the same.
 
-    tests/clients/run.py [CLIENT ...] [--server PATH]
+    tests/clients/run.py [CLIENT ...] [--on GENERATION ..] [--server PATH]
 
 Each folder here is a client. Its suite reads REDIS_HOST and REDIS_PORT, says what it saw on standard output, one thing a
 line, and ends with `done`. It runs on a fresh server of each kind, or on groups of them that it starts itself. The libraries
 come from their registries, in the versions that the lock files name, into target/clients/. LOCKSTORM_REDIS_SERVER names another real
 server than the redis-server on the PATH, such as a Valkey.
+
+`--on` compares other generations: `lockstorm serve --as GENERATION` with the program of this name in target/trials/servers, or in
+the folder that LOCKSTORM_SERVERS names. `--on all` is every generation, `--on short` those of SHORT with the suites of
+SHORT_CLIENTS, unless others are named. The differences that differences.toml lists are left out.
 """
 
 import argparse
 import difflib
+import fnmatch
 import os
+import re
 import shutil
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Lock
 
-from servers import REDIS, SENTINEL, Failure, Kind
+from servers import PROGRAM, Failure, Kind, names
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -49,12 +56,23 @@ class Client:
 
 NPM = ["npm", "ci", "--no-audit", "--no-fund", "--loglevel=error"]
 PIP = [[sys.executable, "-m", "venv", "venv"], ["venv/bin/pip", "install", "-q", "-r", "requirements.txt"]]
+
+
 # The library's source as it was published, which has its tests.
-SOURCE = ["venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", "redis", "-c", "requirements.txt", "redis"]
+def source(library):
+    return ["venv/bin/pip", "download", "-q", "--no-deps", "--no-binary", library, "-c", "requirements.txt", library]
+
+
 CLIENTS = {
     "redis-cli": Client([], ["bash", "suite.sh"]),
     "redis-py": Client(PIP, ["venv/bin/python", "suite.py"]),
-    "redis-py-tests": Client([*PIP, SOURCE], ["venv/bin/python", "suite.py"], patience=900),
+    "redis-py-tests": Client([*PIP, source("redis")], ["venv/bin/python", "suite.py"], patience=900),
+    # The same suite, with the library of Valkey. Its tests are a fork of those of an older redis-py.
+    "valkey-py-tests": Client(
+        [*PIP, source("valkey")],
+        ["venv/bin/python", str(HERE / "redis-py-tests" / "suite.py"), "valkey"],
+        patience=900,
+    ),
     "ioredis": Client([NPM], ["node", "suite.mjs"]),
     "node-redis": Client([NPM], ["node", "suite.mjs"]),
     "go-redis": Client([["go", "build", "-o", "suite", "."]], ["./suite"]),
@@ -66,6 +84,10 @@ CLIENTS = {
     "groups": Client([], ["../shared/venv/bin/python", "suite.py"], servers=0, beside="shared", example="peer", patience=600),
 }
 
+
+# The short choice of `--on`: the newest of each project, with the suites that take seconds.
+SHORT = ["redis-8.2", "valkey-9.1"]
+SHORT_CLIENTS = ["redis-cli", "redis-py"]
 
 # How many clients are at work at a time; each plays on two kinds of servers at once.
 AT_ONCE = 2
@@ -118,6 +140,8 @@ def play(name, copy, kind, ports):
     client = CLIENTS[name]
     environment = dict(os.environ, REDIS_HOST="127.0.0.1", REDIS_PORTS=",".join(ports))
     environment.pop("LOCKSTORM", None)
+    if kind.program:
+        environment["LOCKSTORM_REDIS_SERVER"] = kind.program
     if ports:
         environment["REDIS_PORT"] = ports[0]
     else:
@@ -144,11 +168,11 @@ def play(name, copy, kind, ports):
         if late:
             said, complained = suite.communicate()
     lines = said.splitlines()
-    again = [f"{name} on {kind.name} {line}" for line in complained.splitlines() if line.startswith("played again: ")]
+    again = [f"{name} on {kind.generation}, {kind.name} {line}" for line in complained.splitlines() if line.startswith("played again: ")]
     if late:
-        return lines, again, f"{name} on {kind.name}: not done after {client.patience} s\n{complained}"
+        return lines, again, f"{name} on {kind.generation}, {kind.name}: not done after {client.patience} s\n{complained}"
     if suite.returncode != 0 or not lines or lines[-1] != "done":
-        return lines, again, f"{name} on {kind.name} ended with {suite.returncode}\n{complained}"
+        return lines, again, f"{name} on {kind.generation}, {kind.name} ended with {suite.returncode}\n{complained}"
     return lines, again, None
 
 
@@ -159,7 +183,32 @@ def play_on(name, copy, kind):
         return play(name, copy, kind, [str(server.port) for server in servers])
 
 
+def blocks(name, lines):
+    """The lines of a suite, each reply of redis-cli with its command."""
+    found = []
+    for line in lines:
+        if name == "redis-cli" and found and not line.startswith("-- "):
+            found[-1].append(line)
+        else:
+            found.append([line])
+    return found
+
+
+def without(name, generation, said):
+    """The lines of both servers without the known differences, and how many lines each left out."""
+    listed = tomllib.loads((HERE / "differences.toml").read_text())["differs"]
+    known = [one for one in listed if fnmatch.fnmatch(name, one["client"]) and generation in one["on"]]
+    lines = []
+    for each in said:
+        kept = blocks(name, each)
+        for one in known:
+            kept = [block for block in kept if not re.search(one["lines"], block[0])]
+        lines.append([line for block in kept for line in block])
+    return lines, [len(all_of) - len(kept) for all_of, kept in zip(said, lines)]
+
+
 def judge(name, kinds):
+    """Plays a suite on the two servers of a generation, and compares what it says."""
     # Several clients share the copy of one, and all of them the compilers.
     with INSTALLING:
         begun = time.monotonic()
@@ -172,34 +221,59 @@ def judge(name, kinds):
     again = [line for _, lines, _ in plays for line in lines]
     failures = [failure for _, _, failure in plays if failure]
     took = time.monotonic()
-    differences = list(difflib.unified_diff(*said, *(kind.name for kind in kinds), lineterm="", n=1))
+    compared, left_out = without(name, kinds[0].generation, said)
+    differences = list(difflib.unified_diff(*compared, *(kind.name for kind in kinds), lineterm="", n=1))
     verdict = f"{len(differences)} lines of difference" if differences else "the same"
-    head = (f"{name}: {len(said[0])} lines, {verdict} "
+    known = f", but for {max(left_out)} lines of known differences" if any(left_out) else ""
+    head = (f"{name} on {kinds[0].generation}: {len(said[0])} lines, {verdict}{known} "
             f"(installed in {installed - begun:.1f} s, ran in {took - installed:.1f} s)")
     print("\n".join([head, *again, *differences, *failures]), flush=True)
     return not differences and not failures
+
+
+def servers():
+    """The folder of the real servers of each generation."""
+    return Path(os.environ.get("LOCKSTORM_SERVERS", ROOT / "target" / "trials" / "servers"))
+
+
+def program_of(generation):
+    program = servers() / generation
+    if not program.exists():
+        raise Failure(f"{program} is absent, and nothing can be compared without it: `trials/setup servers`")
+    return str(program)
 
 
 def main():
     signal.signal(signal.SIGTERM, end_all)
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("clients", nargs="*", metavar="CLIENT", help=f"of {', '.join(CLIENTS)}; all without one")
+    parser.add_argument("--on", nargs="+", metavar="GENERATION", help=f"of {', '.join(names())}, or `all`, or `short`")
     parser.add_argument("--server", type=Path, help="a built lockstorm; without it, one is built in release")
     arguments = parser.parse_args()
-    unknown = [name for name in arguments.clients if name not in CLIENTS]
-    if unknown:
-        parser.error(f"no client {', '.join(unknown)}; there are {', '.join(CLIENTS)}")
-    for program in REDIS, SENTINEL[0]:
-        if not shutil.which(program):
-            raise Failure(f"{program} is not on the PATH, and nothing can be compared without it")
+    clients, on = arguments.clients, arguments.on or []
+    if on == ["short"]:
+        clients, on = clients or SHORT_CLIENTS, SHORT
+    elif on == ["all"]:
+        on = names()
+    for given, known in (clients, CLIENTS), (on, names()):
+        unknown = [name for name in given if name not in known]
+        if unknown:
+            parser.error(f"no {', '.join(unknown)}; there are {', '.join(known)}")
+    programs = [program_of(generation) for generation in on] or [PROGRAM]
+    for real in map(Kind, [None] * len(programs), programs):
+        for program in real.redis, real.real_sentinel[0]:
+            if not shutil.which(program):
+                raise Failure(f"{program} is not on the PATH, and nothing can be compared without it")
     server = arguments.server
     if server is None:
         run(["cargo", "build", "--release", "--quiet", "--bin", "lockstorm"], ROOT)
         server = TARGET / "release" / "lockstorm"
-    kinds = [Kind(), Kind(str(server.resolve()))]
-    # One installs while another waits for its servers.
+    lockstorm = str(server.resolve())
+    pairs = [[Kind(None, program), Kind(lockstorm, program)] for program in programs]
+    # One client installs while another waits for its servers.
+    plays = [(name, pair) for pair in pairs for name in clients or CLIENTS]
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        same = list(pool.map(lambda name: judge(name, kinds), arguments.clients or CLIENTS))
+        same = list(pool.map(lambda play: judge(*play), plays))
     return 0 if all(same) else 1
 
 

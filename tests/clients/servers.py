@@ -26,17 +26,20 @@ taken = set()
 
 # The real server, and the command that makes a Sentinel of it.
 PROGRAM = os.environ.get("LOCKSTORM_REDIS_SERVER")
-REDIS = PROGRAM or "redis-server"
-SENTINEL = [PROGRAM, "--sentinel"] if PROGRAM else ["redis-sentinel"]
 # The generations that `lockstorm serve --as` knows, the oldest of each project first.
 GENERATIONS = {"redis": [(6, 2), (7, 0), (8, 2)], "valkey": [(8, 1), (9, 1)]}
 
 
-def generation():
-    """The generation that the real server is of, or else the newest that is older, as `--as` takes it."""
-    if not PROGRAM:
+def names():
+    """The generations as `--as` takes them."""
+    return [f"{project}-{major}.{minor}" for project, all_of in GENERATIONS.items() for major, minor in all_of]
+
+
+def generation(program):
+    """The generation that a real server is of, or else the newest that is older, as `--as` takes it."""
+    if not program:
         return "redis-7.0"
-    said = subprocess.run([PROGRAM, "--version"], text=True, capture_output=True, check=True).stdout
+    said = subprocess.run([program, "--version"], text=True, capture_output=True, check=True).stdout
     project, version = said.split()[0].lower(), tuple(map(int, said.split("v=")[1].split()[0].split(".")[:2]))
     major, minor = max((one for one in GENERATIONS[project] if one <= version), default=GENERATIONS[project][0])
     return f"{project}-{major}.{minor}"
@@ -129,19 +132,23 @@ class Server:
 
 
 class Kind:
-    """Either redis-server or a built lockstorm, by the path of the latter."""
+    """Either a real server, by the path of its program, or a built lockstorm that imitates this server, by the path of both."""
 
-    def __init__(self, lockstorm=None):
+    def __init__(self, lockstorm=None, program=PROGRAM):
         self.lockstorm = lockstorm
-        self.name = "lockstorm" if lockstorm else Path(REDIS).name
+        self.program = program
+        self.redis = program or "redis-server"
+        self.real_sentinel = [program, "--sentinel"] if program else ["redis-sentinel"]
+        self.generation = generation(program)
+        self.name = "lockstorm" if lockstorm else Path(self.redis).name
 
     def node(self, *options):
         """A server with some of the options of redis.conf, each a name and a value. It stores no keys."""
         if self.lockstorm:
-            words = [self.lockstorm, "serve", "--as", generation(), "--data", ".", "--end-with-stdin"]
+            words = [self.lockstorm, "serve", "--as", self.generation, "--data", ".", "--end-with-stdin"]
             words += [word for name, value in [("save", ""), *options] for word in ("--option", f"{name}={value}")]
         else:
-            words = [REDIS, "--save", "", "--appendonly", "no"]
+            words = [self.redis, "--save", "", "--appendonly", "no"]
             words += [word for name, value in options for word in (f"--{name}", str(value))]
         return Server(lambda port, _: [*words, "--port", str(port)])
 
@@ -151,7 +158,8 @@ class Kind:
             file = folder / "sentinel.conf"
             file.write_text("\n".join([f"port {port}", *lines, ""]))
             if self.lockstorm:
-                return [self.lockstorm, "serve", "--sentinel", "--config", str(file), "--end-with-stdin"]
-            return [SENTINEL[0], str(file), *SENTINEL[1:]]
+                words = [self.lockstorm, "serve", "--as", self.generation, "--sentinel", "--config", str(file)]
+                return [*words, "--end-with-stdin"]
+            return [self.real_sentinel[0], str(file), *self.real_sentinel[1:]]
 
         return Server(command)

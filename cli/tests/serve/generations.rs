@@ -1,10 +1,7 @@
 //! `lockstorm serve --as`: each generation of servers as a client sees it, beside the real server
 //! where `trials/setup servers` has installed it.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+use std::{path::Path, time::Instant};
 
 use lockstorm_sim::generation::{Feature, Generation};
 
@@ -18,12 +15,7 @@ fn servers(generation: Generation, folder: &Path) -> Vec<(String, Served)> {
     let arguments = ["--as", generation.name(), "--option", &option];
     let simulated = Served::start(folder, &arguments);
     let mut all = vec![(format!("{generation}, simulated"), simulated)];
-    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
-    let program = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
-    let program = program.join(generation.name());
-    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
-    if program.exists() {
+    if let Some(program) = served::program(generation) {
         // Redis 6.2 has an older name for it.
         let threshold =
             if generation == Generation::Redis62 { "--lua-time-limit" } else { "--busy-reply-threshold" };

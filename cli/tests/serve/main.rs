@@ -4,6 +4,7 @@
 mod cluster;
 mod data;
 mod generations;
+mod mixed;
 mod protection;
 mod renames;
 mod sentinel;

@@ -8,8 +8,12 @@ use super::{
     node::{Address, Flags, Key},
     outbox::Want,
     slot::{SLOTS, key_slot},
+    state::{FORGOTTEN_SECS, random_id},
 };
-use crate::env::Env;
+use crate::{
+    env::Env,
+    generation::{Feature, Generation},
+};
 
 /// The change that CLUSTER SETSLOT makes to a slot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -210,7 +214,7 @@ impl Cluster {
         if self.myself().is_replica() && self.myself().master == Some(key) {
             return Err("Can't forget my master!".into());
         }
-        self.blacklist(self.known(key).id, around.now);
+        self.blacklist(self.known(key).id, around.now, FORGOTTEN_SECS);
         self.remove(key);
         self.changed();
         Ok(())
@@ -263,6 +267,11 @@ impl Cluster {
             let id = env.random_id();
             self.rename(self.me, NodeId::parse(id.as_bytes()).expect("ids are 40 hex digits"));
             self.log(format!("Node hard reset, now I'm {id}, and was {old}"));
+        }
+        // A node of Valkey 9 leaves its shard also at a soft reset.
+        let leaves = hard || self.generation == Generation::Valkey91;
+        if leaves && self.generation.has(Feature::ShardIds) {
+            self.myself_mut().shard = Some(random_id(env));
         }
         self.changed();
         Ok(())

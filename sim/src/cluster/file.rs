@@ -26,6 +26,7 @@ impl Cluster {
     /// node.
     pub fn start(text: &str, around: &mut Around<'_>, env: &mut Env) -> Result<Cluster, Corrupted> {
         let mut cluster = Cluster::new(env);
+        cluster.imitate(around.config.generation, env);
         if text.is_empty() {
             cluster.out.unsaved = true;
         } else {
@@ -41,7 +42,7 @@ impl Cluster {
         let mut text = String::new();
         for (key, node) in &self.nodes {
             if !node.is(Flags::HANDSHAKE) {
-                text.push_str(&self.line(*key));
+                text.push_str(&self.line(*key, true));
                 text.push('\n');
             }
         }
@@ -97,7 +98,9 @@ impl Cluster {
     fn read_node(&mut self, words: &[&str], now: i64, has_myself: &mut bool) -> Option<Key> {
         let &[id, address, flags, _, ping, pong, epoch, _, ..] = words else { return None };
         let (id, flags) = (NodeId::parse(id.as_bytes())?, Flags::named(flags)?);
-        let (address, hostname) = address.split_once(',').unwrap_or((address, ""));
+        let (address, names) = address.split_once(',').unwrap_or((address, ""));
+        let mut names = names.split(',');
+        let hostname = names.next().unwrap_or_default();
         let address = parse_address(address)?;
         let (ping, pong): (i64, i64) = (ping.parse().ok()?, pong.parse().ok()?);
         let epoch: u64 = epoch.parse().ok()?;
@@ -115,6 +118,14 @@ impl Cluster {
         let node = self.known_mut(key);
         node.flags = flags;
         (node.address, node.hostname) = (address, hostname.to_owned());
+        for name in names {
+            match name.split_once('=') {
+                Some(("shard-id", id)) => node.shard = Some(NodeId::parse(id.as_bytes())?),
+                Some(("nodename", name)) => node.human_name = name.to_owned(),
+                Some(("client-ipv4", ip)) => node.client_ip = ip.to_owned(),
+                _ => {}
+            }
+        }
         // The time that has passed since is unknown, so it counts from now.
         node.ping_sent = if ping == 0 { 0 } else { now };
         node.pong_received = if pong == 0 { 0 } else { now };

@@ -21,6 +21,12 @@ impl NodeId {
         &self.0
     }
 
+    /// Returns the id with the digits in reverse.
+    pub(super) fn reversed(mut self) -> NodeId {
+        self.0.reverse();
+        self
+    }
+
     /// The 40 digits as text.
     pub fn as_str(&self) -> &str {
         std::str::from_utf8(&self.0).expect("hex digits are text")

@@ -78,6 +78,9 @@ impl Cluster {
                         *self.received.entry(kind).or_default() += 1;
                     }
                 }
+                Ok(Some(Taken::Light { kind, channel, message })) => {
+                    self.process_light(around.now, conn, kind, channel, message);
+                }
                 Ok(Some(Taken::Message(message))) => self.process(env, around, conn, *message),
                 Err(_) => {
                     self.log("Bad message length or signature received from the Cluster bus");

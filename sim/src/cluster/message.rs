@@ -1,18 +1,19 @@
-//! The messages of the cluster bus, byte for byte as `redis-server` 7.0 sends and reads them.
+//! The messages of the cluster bus, byte for byte as Redis and Valkey send and read them.
 
 use bytes::Bytes;
 
 use super::{
+    extension::{self, Extensions},
     id::{ID_LEN, NodeId},
     node::{Address, Flags},
     slot_set::{SLOT_BYTES, SlotSet},
 };
 
 /// The first bytes of a message.
-const SIGNATURE: &[u8; 4] = b"RCmb";
+pub(super) const SIGNATURE: &[u8; 4] = b"RCmb";
 
 /// The version of the protocol of the bus.
-const VERSION: u16 = 1;
+pub(super) const VERSION: u16 = 1;
 
 /// Bytes before the body.
 const HEADER_LEN: usize = 2256;
@@ -22,9 +23,6 @@ const GOSSIP_LEN: usize = 104;
 
 /// Bytes for an IP address.
 const IP_LEN: usize = 46;
-
-/// Bytes of an extension before its content.
-const EXTENSION_LEN: usize = 8;
 
 /// The longest message, in bytes: a longer one breaks the connection. No message of a simulated
 /// node comes near.
@@ -73,6 +71,11 @@ impl Kind {
         Kind::PublishShard,
     ];
 
+    /// The number on the wire.
+    pub(super) fn number(self) -> u16 {
+        Kind::ALL.iter().position(|kind| *kind == self).expect("all are listed") as u16
+    }
+
     /// The name in CLUSTER INFO.
     pub(super) fn name(self) -> &'static str {
         match self {
@@ -99,7 +102,7 @@ bitflags::bitflags! {
         const PAUSED = 1;
         /// Vote even if the master has not failed.
         const FORCE = 1 << 1;
-        /// Extensions follow the gossip.
+        /// Extensions follow the gossip, or the sender can read some.
         const EXTENDED = 1 << 2;
     }
 }
@@ -152,8 +155,8 @@ pub enum Body {
     Gossip {
         /// Reports of other nodes.
         entries: Vec<Gossip>,
-        /// The host name of the sender, if it announces one.
-        hostname: String,
+        /// More about the sender.
+        extensions: Extensions,
     },
     /// The id of a node that has failed by the reports of a majority of the masters.
     Fail(NodeId),
@@ -197,6 +200,15 @@ pub struct Broken;
 pub enum Taken {
     /// A whole message.
     Message(Box<Message>),
+    /// A light message of Valkey, which names no sender.
+    Light {
+        /// The kind: for a channel, or for a shard channel.
+        kind: Kind,
+        /// The channel to which the message was published.
+        channel: Bytes,
+        /// The payload for the subscribers.
+        message: Bytes,
+    },
     /// A whole message that cannot be parsed, with its kind if that is known. It is ignored.
     Senseless(Option<Kind>),
 }
@@ -212,21 +224,24 @@ pub fn take(buffer: &mut Vec<u8>) -> Result<Option<Taken>, Broken> {
     }
     let Some(len) = buffer.get(4..8) else { return Ok(None) };
     let len = u32::from_be_bytes(len.try_into().expect("four bytes")) as usize;
-    if !(HEADER_LEN..=MESSAGE_LEN_MAX).contains(&len) {
+    if !(extension::LIGHT_LEN..=MESSAGE_LEN_MAX).contains(&len) {
+        return Err(Broken);
+    }
+    let Some(number) = (Reader { bytes: buffer, at: 12 }).u16() else { return Ok(None) };
+    if !extension::is_light(number) && len < HEADER_LEN {
         return Err(Broken);
     }
     if buffer.len() < len {
         return Ok(None);
     }
     let whole: Vec<u8> = buffer.drain(..len).collect();
+    if extension::is_light(number) {
+        return Ok(Some(extension::take_light(&whole, number)));
+    }
     Ok(Some(match Message::decode(&whole) {
         Some(message) => Taken::Message(Box::new(message)),
-        None => Taken::Senseless(kind_of(&whole)),
+        None => Taken::Senseless(extension::kind_of(number)),
     }))
-}
-
-fn kind_of(bytes: &[u8]) -> Option<Kind> {
-    Kind::ALL.get(usize::from(Reader { bytes, at: 12 }.u16()?)).copied()
 }
 
 impl Message {
@@ -235,16 +250,17 @@ impl Message {
         let mut out = Vec::with_capacity(HEADER_LEN + 4 * GOSSIP_LEN);
         let Header { sender, slots, master, address, .. } = &self.header;
         let (count, extensions) = match &self.body {
-            Body::Gossip { entries, hostname } => (entries.len() as u16, u16::from(!hostname.is_empty())),
+            Body::Gossip { entries, extensions } => (entries.len() as u16, extensions.count()),
             _ => (0, 0),
         };
         let mut marks = self.header.marks;
-        marks.set(Marks::EXTENDED, extensions > 0);
+        if extensions > 0 {
+            marks |= Marks::EXTENDED;
+        }
         out.extend_from_slice(SIGNATURE);
         // The length is filled in at the end.
         out.extend_from_slice(&[0; 4]);
-        let number = Kind::ALL.iter().position(|kind| *kind == self.kind).expect("all are listed");
-        for short in [VERSION, address.port, number as u16, count] {
+        for short in [VERSION, address.port, self.kind.number(), count] {
             out.extend_from_slice(&short.to_be_bytes());
         }
         for long in [self.header.current_epoch, self.header.config_epoch, self.header.offset] {
@@ -312,9 +328,9 @@ impl Message {
 }
 
 impl Body {
-    fn encode(&self, out: &mut Vec<u8>) {
+    pub(super) fn encode(&self, out: &mut Vec<u8>) {
         match self {
-            Body::Gossip { entries, hostname } => {
+            Body::Gossip { entries, extensions } => {
                 for entry in entries {
                     out.extend_from_slice(entry.id.bytes());
                     out.extend_from_slice(&entry.ping_sent_secs.to_be_bytes());
@@ -324,13 +340,7 @@ impl Body {
                         out.extend_from_slice(&short.to_be_bytes());
                     }
                 }
-                if !hostname.is_empty() {
-                    // A terminated text, padded to a multiple of eight bytes.
-                    let len = (hostname.len() + 1).next_multiple_of(8);
-                    out.extend_from_slice(&((EXTENSION_LEN + len) as u32).to_be_bytes());
-                    out.extend_from_slice(&[0; 4]);
-                    put_text(out, hostname, len);
-                }
+                extensions.encode(out);
             }
             Body::Fail(id) => out.extend_from_slice(id.bytes()),
             Body::Publish { channel, message } => {
@@ -348,24 +358,14 @@ impl Body {
         }
     }
 
-    fn decode(reader: &mut Reader<'_>, kind: Kind, count: u16, extensions: u16) -> Option<Body> {
+    pub(super) fn decode(reader: &mut Reader<'_>, kind: Kind, count: u16, extensions: u16) -> Option<Body> {
         Some(match kind {
             Kind::Ping | Kind::Pong | Kind::Meet => {
                 let mut entries = Vec::new();
                 for _ in 0..count {
                     entries.extend(Gossip::decode(reader)?);
                 }
-                let mut hostname = String::new();
-                for _ in 0..extensions {
-                    let len = (reader.u32()? as usize).checked_sub(EXTENSION_LEN)?;
-                    let what = reader.u16()?;
-                    reader.take(2)?;
-                    let text = reader.text(len)?;
-                    if what == 0 {
-                        hostname = text;
-                    }
-                }
-                Body::Gossip { entries, hostname }
+                Body::Gossip { entries, extensions: Extensions::decode(reader, extensions)? }
             }
             Kind::Fail => Body::Fail(NodeId::parse(reader.take(ID_LEN)?)?),
             Kind::Publish | Kind::PublishShard => {
@@ -395,47 +395,49 @@ impl Gossip {
         let ip = reader.text(IP_LEN)?;
         let (port, bus_port, flags) = (reader.u16()?, reader.u16()?, reader.u16()?);
         reader.take(4)?;
-        // MYSELF, HANDSHAKE and MEET describe the table of the sender: drop them.
-        let flags = Flags::from_bits_truncate(flags) - (Flags::MYSELF | Flags::HANDSHAKE | Flags::MEET);
+        // MYSELF, HANDSHAKE and MEET describe the table of the sender, and a node says itself which
+        // messages it takes: drop them.
+        let of_the_sender = Flags::MYSELF | Flags::HANDSHAKE | Flags::MEET | Flags::ABILITIES;
+        let flags = Flags::from_bits_truncate(flags) - of_the_sender;
         let address = Address { ip, port, bus_port };
         Some(id.map(|id| Gossip { id, ping_sent_secs, pong_received_secs, address, flags }))
     }
 }
 
 /// Writes a text into a field of `len` bytes, cut to leave at least one zero at the end.
-fn put_text(out: &mut Vec<u8>, text: &str, len: usize) {
+pub(super) fn put_text(out: &mut Vec<u8>, text: &str, len: usize) {
     let text = &text.as_bytes()[..text.len().min(len - 1)];
     out.extend_from_slice(text);
     out.resize(out.len() + len - text.len(), 0);
 }
 
-struct Reader<'a> {
-    bytes: &'a [u8],
-    at: usize,
+pub(super) struct Reader<'a> {
+    pub(super) bytes: &'a [u8],
+    pub(super) at: usize,
 }
 
 impl<'a> Reader<'a> {
-    fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
         let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
         self.at += len;
         Some(taken)
     }
 
-    fn u16(&mut self) -> Option<u16> {
+    pub(super) fn u16(&mut self) -> Option<u16> {
         Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
     }
 
-    fn u32(&mut self) -> Option<u32> {
+    pub(super) fn u32(&mut self) -> Option<u32> {
         Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
     }
 
-    fn u64(&mut self) -> Option<u64> {
+    pub(super) fn u64(&mut self) -> Option<u64> {
         Some(u64::from_be_bytes(self.take(8)?.try_into().ok()?))
     }
 
     /// Reads the text of a field of `len` bytes; `None` unless it is printable ASCII up to the
     /// first zero.
-    fn text(&mut self, len: usize) -> Option<String> {
+    pub(super) fn text(&mut self, len: usize) -> Option<String> {
         let field = self.take(len)?;
         let end = field.iter().position(|byte| *byte == 0).unwrap_or(len);
         let is_text = field[..end].iter().all(u8::is_ascii_graphic);
@@ -479,11 +481,14 @@ mod tests {
         let update = Body::Update { id: id("d"), config_epoch: 9, slots: SlotSet::default() };
         let gossiping = |hostname: &str| {
             let entries = vec![gossip.clone(), gossip.clone()];
-            Body::Gossip { entries, hostname: hostname.into() }
+            Body::Gossip {
+                entries,
+                extensions: Extensions { hostname: hostname.into(), ..Extensions::default() },
+            }
         };
         [
             (Kind::Ping, gossiping(""), 208),
-            (Kind::Pong, Body::Gossip { entries: vec![], hostname: String::new() }, 0),
+            (Kind::Pong, Body::Gossip { entries: vec![], extensions: Extensions::default() }, 0),
             (Kind::Fail, Body::Fail(id("e")), 40),
             (Kind::Publish, Body::Publish { channel, message: text }, 8 + 7),
             (Kind::AuthRequest, Body::Empty, 0),
@@ -512,7 +517,8 @@ mod tests {
 
     #[test]
     fn a_host_name_is_an_extension_of_a_multiple_of_eight_bytes() {
-        let body = Body::Gossip { entries: vec![], hostname: "redis-7.test".into() };
+        let extensions = Extensions { hostname: "redis-7.test".into(), ..Extensions::default() };
+        let body = Body::Gossip { entries: vec![], extensions };
         let mut said = message(Kind::Ping, body);
         said.header.marks |= Marks::EXTENDED;
         let mut bytes = said.encode().to_vec();

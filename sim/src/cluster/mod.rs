@@ -10,6 +10,7 @@
 mod administer;
 mod claims;
 mod election;
+mod extension;
 mod fail;
 mod file;
 mod id;
@@ -30,6 +31,7 @@ mod state;
 mod tick;
 
 pub use administer::SetSlot;
+pub use extension::Extensions;
 pub use file::Corrupted;
 pub use id::NodeId;
 pub use manual::Force;

@@ -33,6 +33,14 @@ bitflags::bitflags! {
         const MIGRATE_TO = 1 << 8;
         /// A replica that never starts an election for a failed master.
         const NO_FAILOVER = 1 << 9;
+        /// Valkey: it reads extensions.
+        const EXTENSIONS = 1 << 10;
+        /// Valkey: it takes light messages of channels.
+        const LIGHT = 1 << 11;
+        /// Valkey: it takes light messages of modules.
+        const LIGHT_MODULE = 1 << 12;
+        /// The messages that a node takes, as its own headers say.
+        const ABILITIES = Self::EXTENSIONS.bits() | Self::LIGHT.bits() | Self::LIGHT_MODULE.bits();
     }
 }
 
@@ -110,6 +118,15 @@ pub(super) struct Known {
     pub(super) flags: Flags,
     pub(super) address: Address,
     pub(super) hostname: String,
+    pub(super) human_name: String,
+    /// The IPv4 address for clients, with Valkey; empty for the address itself.
+    pub(super) client_ip: String,
+    /// The id of its shard, once it is known.
+    pub(super) shard: Option<NodeId>,
+    /// True if it has marked a message as one with extensions: it reads them.
+    pub(super) is_extended: bool,
+    /// True if it takes light messages of channels.
+    pub(super) is_light: bool,
     /// The epoch of a master's claim to its slots; 0 for a replica.
     pub(super) config_epoch: u64,
     pub(super) slots: SlotSet,
@@ -138,6 +155,11 @@ impl Known {
             flags,
             address: Address::default(),
             hostname: String::new(),
+            human_name: String::new(),
+            client_ip: String::new(),
+            shard: None,
+            is_extended: false,
+            is_light: false,
             config_epoch: 0,
             slots: SlotSet::default(),
             master: None,

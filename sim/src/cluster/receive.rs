@@ -1,13 +1,16 @@
 //! Handles the messages of the bus.
 
+use bytes::Bytes;
+
 use super::{
     Around, Cluster,
+    extension::Extensions,
     links::ip_of,
     message::{Body, Gossip, Header, Kind, Marks, Message},
     node::{Address, Flags, Key},
     outbox::Want,
 };
-use crate::{env::Env, event::ConnId};
+use crate::{env::Env, event::ConnId, generation::Feature};
 
 impl Cluster {
     /// Handles a message: updates the table of nodes, answers and votes.
@@ -17,23 +20,24 @@ impl Cluster {
         if self.dropped == Some(kind) {
             return;
         }
-        let outbound = self.dialed.get(&conn).copied();
-        let linked = outbound.or_else(|| self.inbound.get(&conn).and_then(|inbound| inbound.node));
-        let linked = linked.filter(|key| !self.known(*key).is(Flags::HANDSHAKE));
+        let linked = self.at(conn).filter(|key| !self.known(*key).is(Flags::HANDSHAKE));
         let sender = linked.or_else(|| self.find(header.sender)).filter(|key| *key != self.me);
         if let Some(key) = sender {
             self.identify(conn, key);
-            self.known_mut(key).data_received = around.now;
+            let node = self.known_mut(key);
+            node.data_received = around.now;
+            node.is_extended |= header.marks.contains(Marks::EXTENDED);
+            node.is_light = header.flags.contains(Flags::LIGHT);
             if !self.known(key).is(Flags::HANDSHAKE) {
                 self.note_header(around, key, &header);
             }
         }
         match body {
-            Body::Gossip { entries, hostname } => {
+            Body::Gossip { entries, extensions } => {
                 if matches!(kind, Kind::Ping | Kind::Meet) {
                     self.answer(env, around, conn, kind, sender, &header, &entries);
                 }
-                self.learn(around, conn, kind, sender, &header, (&entries, hostname));
+                self.learn(around, conn, kind, sender, &header, (&entries, extensions));
             }
             Body::Fail(id) => {
                 if let Some(failing) = sender.and_then(|_| self.find(id))
@@ -154,7 +158,7 @@ impl Cluster {
         kind: Kind,
         sender: Option<Key>,
         header: &Header,
-        (entries, hostname): (&[Gossip], String),
+        (entries, extensions): (&[Gossip], Extensions),
     ) {
         let outbound = self.dialed.get(&conn).copied();
         if let Some(key) = outbound {
@@ -210,10 +214,68 @@ impl Cluster {
             self.end_collision(sender);
         }
         self.take_gossip(around, Some(sender), entries);
+        self.note_extensions(around, sender, extensions);
+    }
+
+    /// Records what a node says about itself in extensions, and forgets the nodes that it was told
+    /// to forget.
+    fn note_extensions(&mut self, around: &Around<'_>, sender: Key, extensions: Extensions) {
+        let Extensions { hostname, human_name, forgotten, shard, fourth } = extensions;
         if self.known(sender).hostname != hostname {
             self.known_mut(sender).hostname = hostname;
             self.out.unsaved = true;
         }
+        if !self.generation.has(Feature::ShardIds) {
+            return;
+        }
+        // A replica of an older server does not say so, but has its master's.
+        let master = self.known(sender).master;
+        let shard = shard.or_else(|| master.map(|master| self.shard_id(master)));
+        let client_ip = if self.generation.is_valkey() { fourth } else { String::new() };
+        let follows = self.myself().is_replica() && self.myself().master == Some(sender);
+        let node = self.known_mut(sender);
+        let shard = shard.or(node.shard);
+        if (&node.human_name, &node.client_ip, node.shard) != (&human_name, &client_ip, shard) {
+            (node.human_name, node.client_ip, node.shard) = (human_name, client_ip, shard);
+            self.out.unsaved = true;
+        }
+        if follows && shard.is_some() && self.myself().shard != shard {
+            self.myself_mut().shard = shard;
+            self.out.unsaved = true;
+        }
+        for (id, seconds) in forgotten {
+            let Some(key) = self.find(id) else { continue };
+            let is_mine = self.myself().is_replica() && self.myself().master == Some(key);
+            if key != self.me && !is_mine {
+                self.blacklist(id, around.now, i64::try_from(seconds).unwrap_or(i64::MAX));
+                self.remove(key);
+                self.changed();
+            }
+        }
+    }
+
+    /// Handles a light message, which has no sender but the node at the other end.
+    pub(super) fn process_light(
+        &mut self,
+        now: i64,
+        conn: ConnId,
+        kind: Kind,
+        channel: Bytes,
+        message: Bytes,
+    ) {
+        *self.received.entry(kind).or_default() += 1;
+        let linked = self.at(conn).filter(|key| !self.known(*key).is(Flags::HANDSHAKE));
+        let Some(sender) = linked.filter(|_| self.generation.has(Feature::LightMessages)) else { return };
+        self.known_mut(sender).data_received = now;
+        if self.dropped != Some(kind) {
+            self.out.wants.push(Want::Publish { channel, message, sharded: kind == Kind::PublishShard });
+        }
+    }
+
+    /// Returns the node at the other end of a connection, once it is known.
+    pub(super) fn at(&self, conn: ConnId) -> Option<Key> {
+        let outbound = self.dialed.get(&conn).copied();
+        outbound.or_else(|| self.inbound.get(&conn).and_then(|inbound| inbound.node))
     }
 
     /// Records a pong: clears PFAIL, and FAIL if [`Self::recover`] allows it.

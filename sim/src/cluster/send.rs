@@ -3,12 +3,14 @@
 
 use super::{
     Around, Cluster,
+    extension::Extensions,
     message::{Body, Gossip, Header, Kind, Marks, Message},
     node::{Address, Flags, Key, Known},
 };
 use crate::{
     env::Env,
     event::{Action, ConnId},
+    generation::{Feature, Generation},
 };
 
 impl Cluster {
@@ -18,6 +20,9 @@ impl Cluster {
         let master = self.my_master().map_or(myself, |master| self.known(master));
         let mut marks = Marks::empty();
         marks.set(Marks::PAUSED, myself.is_master() && self.manual.ends_at != 0);
+        // Redis marks every message, Valkey those that may have extensions.
+        let reads_extensions = self.generation.has(Feature::ShardIds);
+        marks.set(Marks::EXTENDED, reads_extensions && !self.generation.is_valkey());
         Header {
             sender: myself.id,
             current_epoch: self.current_epoch,
@@ -26,9 +31,18 @@ impl Cluster {
             slots: master.slots.clone(),
             master: myself.master.map(|master| self.known(master).id),
             address: Address { ip: around.config.cluster.announce_ip.clone(), ..announced(around) },
-            flags: myself.flags,
+            flags: myself.flags | self.abilities(),
             down: !self.is_ok,
             marks,
+        }
+    }
+
+    /// Returns the flags of the messages that this node takes.
+    fn abilities(&self) -> Flags {
+        match self.generation {
+            Generation::Valkey81 => Flags::LIGHT | Flags::LIGHT_MODULE,
+            Generation::Valkey91 => Flags::ABILITIES,
+            _ => Flags::empty(),
         }
     }
 
@@ -43,9 +57,14 @@ impl Cluster {
 
     /// Sends a message to a node, if it is connected.
     fn send(&mut self, key: Key, message: &Message) {
-        if let Some(conn) = self.known(key).link.as_ref().map(|link| link.conn) {
-            self.write(conn, message);
+        let node = self.known(key);
+        let Some(conn) = node.link.as_ref().map(|link| link.conn) else { return };
+        let is_publish = matches!(message.kind, Kind::Publish | Kind::PublishShard);
+        if !(is_publish && node.is_light && self.generation.has(Feature::LightMessages)) {
+            return self.write(conn, message);
         }
+        *self.sent.entry(message.kind).or_default() += 1;
+        self.out.actions.push(Action::Send { conn, bytes: message.encode_light() });
     }
 
     /// Sends a message to all connected nodes that have sent their names.
@@ -69,9 +88,31 @@ impl Cluster {
     /// Sends PING, MEET or PONG on a connection, with gossip.
     pub(super) fn ping_on(&mut self, env: &mut Env, around: &Around<'_>, conn: ConnId, kind: Kind) {
         let entries = self.gossip(env);
-        let hostname = around.config.cluster.announce_hostname.clone();
-        let message = self.message(around, kind, Body::Gossip { entries, hostname });
+        let extensions = self.extensions(around, self.at(conn));
+        let mut message = self.message(around, kind, Body::Gossip { entries, extensions });
+        if self.generation.has(Feature::ShardIds) {
+            message.header.marks |= Marks::EXTENDED;
+        }
         self.write(conn, &message);
+    }
+
+    /// Returns the extensions of a message to a node. Redis 7.0 sends its host name to every node;
+    /// newer servers send extensions only to a node that reads them.
+    fn extensions(&self, around: &Around<'_>, to: Option<Key>) -> Extensions {
+        let hostname = around.config.cluster.announce_hostname.clone();
+        if !self.generation.has(Feature::ShardIds) {
+            return Extensions { hostname, ..Extensions::default() };
+        }
+        if !to.is_some_and(|key| self.known(key).is_extended) {
+            return Extensions::default();
+        }
+        Extensions {
+            hostname,
+            human_name: String::new(),
+            forgotten: self.blacklisted(around.now),
+            shard: Some(self.shard_id(self.me)),
+            fourth: self.secret.map_or_else(String::new, |secret| secret.to_string()),
+        }
     }
 
     /// Returns reports of a few random nodes, and of all that are PFAIL.

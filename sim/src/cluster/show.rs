@@ -7,21 +7,29 @@ use super::{
     node::{Flags, Key, Known},
     slot::SLOTS,
 };
-use crate::resp::Reply;
+use crate::{
+    generation::{Feature, Generation},
+    resp::Reply,
+};
 
 impl Cluster {
-    /// Returns a node's line of CLUSTER NODES, without the line end.
-    pub(super) fn line(&self, key: Key) -> String {
+    /// Returns a node's line of CLUSTER NODES, or of `nodes.conf`, without the line end.
+    pub(super) fn line(&self, key: Key, in_file: bool) -> String {
         let node = self.known(key);
         let address = &node.address;
-        let hostname = if node.hostname.is_empty() { String::new() } else { format!(",{}", node.hostname) };
+        let ip = if in_file { &address.ip[..] } else { client_ip(node) };
+        let hostname = match node.hostname.is_empty() {
+            _ if in_file && self.generation.has(Feature::ShardIds) => self.names(key),
+            true => String::new(),
+            false => format!(",{}", node.hostname),
+        };
         let master = node.master.map(|master| self.known(master));
         let epoch = master.filter(|_| node.is_replica()).unwrap_or(node).config_epoch;
         let linked = node.link.is_some() || key == self.me;
         let mut line = format!(
             "{} {}:{}@{}{hostname} {} {} {} {} {epoch} {}",
             node.id,
-            address.ip,
+            ip,
             address.port,
             address.bus_port,
             node.flags.names(),
@@ -46,9 +54,24 @@ impl Cluster {
         line
     }
 
+    /// Returns the names of a node in `nodes.conf`, after its address.
+    fn names(&self, key: Key) -> String {
+        let node = self.known(key);
+        let mut names = format!(",{}", node.hostname);
+        if !node.client_ip.is_empty() {
+            names.push_str(&format!(",client-ipv4={}", node.client_ip));
+        }
+        names.push_str(",tls-port=0");
+        if !node.human_name.is_empty() {
+            names.push_str(&format!(",nodename={}", node.human_name));
+        }
+        names.push_str(&format!(",shard-id={}", self.shard_id(key)));
+        names
+    }
+
     /// Returns the reply of CLUSTER NODES: a line for each known node.
     pub fn show_nodes(&self) -> Reply {
-        let text: String = self.nodes.keys().map(|key| self.line(*key) + "\n").collect();
+        let text: String = self.nodes.keys().map(|key| self.line(*key, false) + "\n").collect();
         Reply::Verbatim(*b"txt", text.into())
     }
 
@@ -61,7 +84,7 @@ impl Cluster {
         if !self.known(master).is_master() {
             return Err("The specified node is not a master".into());
         }
-        Ok(Reply::Array(self.replicas_of(master).map(|key| Reply::bulk(self.line(key))).collect()))
+        Ok(Reply::Array(self.replicas_of(master).map(|key| Reply::bulk(self.line(key, false))).collect()))
     }
 
     /// Returns the reply of CLUSTER SLOTS: the ranges of slots, each with its master and replicas.
@@ -98,7 +121,7 @@ impl Cluster {
             "hostname" if node.hostname.is_empty() => Some("?".into()),
             "hostname" => Some(node.hostname.clone()),
             "unknown-endpoint" => None,
-            _ => Some(node.address.ip.clone()),
+            _ => Some(client_ip(node).to_owned()),
         }
     }
 
@@ -107,7 +130,7 @@ impl Cluster {
         let by_ip = around.config.cluster.preferred_endpoint == "ip";
         let mut more = Vec::new();
         if !by_ip {
-            more.push((Reply::bulk("ip"), Reply::bulk(&node.address.ip)));
+            more.push((Reply::bulk("ip"), Reply::bulk(client_ip(node))));
         }
         if around.config.cluster.preferred_endpoint != "hostname" && !node.hostname.is_empty() {
             more.push((Reply::bulk("hostname"), Reply::bulk(&node.hostname)));
@@ -135,13 +158,15 @@ impl Cluster {
             let slots = node.slots.ranges().into_iter();
             let slots = slots.flat_map(|(first, last)| [first, last]).map(|slot| Reply::Integer(slot.into()));
             let nodes = [*key].into_iter().chain(self.replicas_of(*key));
-            Reply::Map(vec![
+            let nodes = nodes.map(|key| self.show_shard_node(around, key)).collect();
+            let mut shown = vec![
                 (Reply::bulk("slots"), Reply::Array(slots.collect())),
-                (
-                    Reply::bulk("nodes"),
-                    Reply::Array(nodes.map(|key| self.show_shard_node(around, key)).collect()),
-                ),
-            ])
+                (Reply::bulk("nodes"), Reply::Array(nodes)),
+            ];
+            if self.generation == Generation::Valkey91 {
+                shown.push((Reply::bulk("id"), Reply::bulk(self.shard_id(*key).as_str())));
+            }
+            Reply::Map(shown)
         });
         Reply::Array(shards.collect())
     }
@@ -158,7 +183,7 @@ impl Cluster {
         let mut shown = vec![
             text("id", node.id.as_str()),
             (Reply::bulk("port"), Reply::Integer(node.address.port.into())),
-            text("ip", &node.address.ip),
+            text("ip", client_ip(node)),
             (Reply::bulk("endpoint"), self.preferred(around, node).map_or(Reply::Null, Reply::bulk)),
         ];
         if !node.hostname.is_empty() {
@@ -225,6 +250,12 @@ impl Cluster {
         let found = NodeId::parse(id).and_then(|id| self.find(id));
         found.ok_or_else(|| format!("Unknown node {}", String::from_utf8_lossy(id)))
     }
+}
+
+/// Returns the IP address of a node for clients. Valkey shows them the one that a node announces
+/// for them; the simulated one does so for clients of both versions of IP.
+fn client_ip(node: &Known) -> &str {
+    if node.client_ip.is_empty() { &node.address.ip } else { &node.client_ip }
 }
 
 fn shown_link(direction: &str, node: &Known, created: i64, unsent: usize) -> Reply {

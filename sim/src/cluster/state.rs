@@ -21,6 +21,7 @@ use crate::{
     config::Config,
     env::Env,
     event::ConnId,
+    generation::{Feature, Generation},
     keyspace::Db,
     replication::{History, MasterLink},
     time::Monotonic,
@@ -70,12 +71,16 @@ impl Around<'_> {
 /// The interval of the periodic work.
 pub(super) const PERIOD: Duration = Duration::from_millis(100);
 
-/// Milliseconds for which a forgotten node is not learned again from other nodes.
-const FORGOTTEN_MS: i64 = 60_000;
+/// Seconds for which a forgotten node is not learned again from other nodes.
+pub(super) const FORGOTTEN_SECS: i64 = 60;
 
 /// The state of a node of a cluster.
 #[derive(Debug)]
 pub struct Cluster {
+    /// The generation of servers that this node imitates.
+    pub(super) generation: Generation,
+    /// The secret that this node sends to others, as Redis 8.2 does. It has no effect.
+    pub(super) secret: Option<NodeId>,
     /// The known nodes, this one included, in the order in which it learned of them.
     pub(super) nodes: BTreeMap<Key, Known>,
     pub(super) by_id: BTreeMap<NodeId, Key>,
@@ -129,6 +134,11 @@ pub struct Cluster {
     pub(super) paused_until: Option<Monotonic>,
 }
 
+/// Draws an id.
+pub(super) fn random_id(env: &mut Env) -> NodeId {
+    NodeId::parse(env.random_id().as_bytes()).expect("ids are 40 hex digits")
+}
+
 /// A connection that another node dialed.
 #[derive(Debug)]
 pub(super) struct Inbound {
@@ -149,6 +159,8 @@ impl Cluster {
         let me = Key(NonZeroU32::MIN);
         let myself = Known::new(id, Flags::MYSELF | Flags::MASTER, now);
         Cluster {
+            generation: Generation::default(),
+            secret: None,
             nodes: BTreeMap::from([(me, myself)]),
             by_id: BTreeMap::from([(id, me)]),
             me,
@@ -187,9 +199,27 @@ impl Cluster {
 
     /// Creates a node with a random name that knows only itself.
     pub fn new(env: &mut Env) -> Cluster {
-        let id = env.random_id();
-        let id = NodeId::parse(id.as_bytes()).expect("ids are 40 hex digits");
-        Cluster::alone(id, env.wall.as_millis(), env.monotonic + PERIOD)
+        Cluster::alone(random_id(env), env.wall.as_millis(), env.monotonic + PERIOD)
+    }
+
+    /// Imitates a generation, and draws the ids that nodes of it have besides their names.
+    pub(super) fn imitate(&mut self, generation: Generation, env: &mut Env) {
+        self.generation = generation;
+        if generation.has(Feature::ShardIds) {
+            self.myself_mut().shard = Some(random_id(env));
+        }
+        self.secret = generation.has(Feature::BusSecret).then(|| random_id(env));
+    }
+
+    /// Returns the id of a node's shard. A node that has not said it is alone in one.
+    pub(super) fn shard_id(&self, key: Key) -> NodeId {
+        let node = self.known(key);
+        node.shard.unwrap_or_else(|| node.id.reversed())
+    }
+
+    /// Returns the id of this node's shard.
+    pub fn my_shard_id(&self) -> NodeId {
+        self.shard_id(self.me)
     }
 
     /// Returns the host and client port of this node's master; `None` unless this node is a replica
@@ -292,9 +322,7 @@ impl Cluster {
 
     /// Adds a node whose name is unknown, under a random name.
     pub(super) fn add_stranger(&mut self, env: &mut Env, flags: Flags, address: Address, now: i64) {
-        let id = env.random_id();
-        let id = NodeId::parse(id.as_bytes()).expect("ids are 40 hex digits");
-        self.add(id, flags | Flags::HANDSHAKE, address, now);
+        self.add(random_id(env), flags | Flags::HANDSHAKE, address, now);
     }
 
     pub(super) fn rename(&mut self, key: Key, id: NodeId) {
@@ -327,10 +355,17 @@ impl Cluster {
         }
     }
 
-    /// Keeps a node from being learned again for a minute.
-    pub(super) fn blacklist(&mut self, id: NodeId, now: i64) {
+    /// Keeps a node from being learned again for some seconds, a minute at most.
+    pub(super) fn blacklist(&mut self, id: NodeId, now: i64, seconds: i64) {
         self.forgotten.retain(|_, until| *until > now);
-        self.forgotten.insert(id, now + FORGOTTEN_MS);
+        self.forgotten.insert(id, now + seconds.clamp(0, FORGOTTEN_SECS) * 1000);
+    }
+
+    /// Returns the forgotten nodes, each with the seconds for which it still is.
+    pub(super) fn blacklisted(&self, now: i64) -> Vec<(NodeId, u64)> {
+        let left = |until: i64| u64::try_from((until - now) / 1000).unwrap_or(0);
+        let forgotten = self.forgotten.iter().filter(|(_, until)| **until > now);
+        forgotten.map(|(id, until)| (*id, left(*until))).collect()
     }
 
     pub(super) fn is_blacklisted(&self, id: NodeId, now: i64) -> bool {
@@ -424,6 +459,9 @@ impl Cluster {
             self.jobs.outdated = true;
         }
         self.set_master(self.me, Some(master));
+        if self.generation.has(Feature::ShardIds) {
+            self.myself_mut().shard = Some(self.shard_id(master));
+        }
         self.tell_of("follows", master);
         self.replicate(master);
         self.reset_manual_failover();

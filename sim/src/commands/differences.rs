@@ -7,28 +7,27 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     (
         Generation::Redis62,
         "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
-         compilation, have the texts of 7.0. Snapshots have the number 9 of their version with the encodings \
-         of 10. CLIENT LIST, INFO and MEMORY USAGE are those of 7.0. Options of 7.0 can be set. No STRALGO.",
+         compilation, have the texts of 7.0. CLIENT LIST, INFO and MEMORY USAGE are those of 7.0. \
+         Options of 7.0 can be set. No STRALGO.",
     ),
     (
         Generation::Redis82,
         "A writable replica does not remove expired fields of hashes by itself. CLIENT LIST, INFO and MEMORY \
          USAGE are those of 7.0, options that came later cannot be set. No XACKDEL, XDELEX, CLIENT NO-TOUCH, \
-         CLUSTER MYSHARDID, CLUSTER SLOT-STATS, vector sets or modules.",
+         CLUSTER SLOT-STATS, vector sets or modules.",
     ),
     (
         Generation::Valkey81,
         "CLIENT LIST, INFO and MEMORY USAGE are those of Redis 7.0, options that came later cannot be set. \
          `replica-lazy-flush` has the default of Redis. No CLIENT CAPA (`-REDIRECT`), CLIENT \
-         IMPORT-SOURCE, CLIENT NO-TOUCH, CLUSTER MYSHARDID, CLUSTER SLOT-STATS or COMMANDLOG.",
+         IMPORT-SOURCE, CLIENT NO-TOUCH, CLUSTER SLOT-STATS or COMMANDLOG.",
     ),
     (
         Generation::Valkey91,
         "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No MSETEX, \
-         CLUSTERSCAN, or SENTINEL FAILOVER with COORDINATED. Replicas get snapshots of version 11 whatever their \
-         generation. The copy of a slot migration takes no time, and its link to the target is no client. A \
-         snapshot does not say that a slot is being imported: a replica that synchronizes fully in the middle of \
-         an import takes its keys for its master's own.",
+         CLUSTERSCAN, or SENTINEL FAILOVER with COORDINATED. The copy of a slot migration takes no time, and its \
+         link to the target is no client. A snapshot does not say that a slot is being imported: a replica that \
+         synchronizes fully in the middle of an import takes its keys for its master's own.",
     ),
 ];
 

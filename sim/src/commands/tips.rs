@@ -13,6 +13,7 @@ pub(super) fn tips(spec: &Spec) -> &'static [&'static str] {
         | "cluster|getkeysinslot"
         | "cluster|info"
         | "cluster|links"
+        | "cluster|myshardid"
         | "cluster|nodes"
         | "cluster|replicas"
         | "cluster|shards"

@@ -258,6 +258,8 @@ pub enum Job {
         /// The whole file and its number of changes, as above, if the snapshot goes through a file.
         /// A snapshot streamed over connections counts as no save.
         file: Option<(Bytes, u64)>,
+        /// True if the version of the snapshot cannot hold a value, so that the job fails.
+        fails: bool,
     },
     /// The base of the append-only file.
     Rewrite {

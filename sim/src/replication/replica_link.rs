@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::time::Monotonic;
+use crate::{generation::Generation, time::Monotonic};
 
 /// The state of the synchronization of a replica.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +49,8 @@ pub struct ReplicaLink {
     pub eof: bool,
     /// True if it understands a change of the replication id (`capa psync2`).
     pub psync2: bool,
+    /// The major version of the Valkey that it is (`version`); `None` for any other server.
+    pub version: Option<u8>,
     /// True if it wants only a snapshot, and no stream (`rdb-only`).
     pub snapshot_only: bool,
     /// True if it wants libraries and no keys in the snapshot (`rdb-filter-only functions`).
@@ -85,6 +87,7 @@ impl ReplicaLink {
             ip: String::new(),
             eof: false,
             psync2: false,
+            version: None,
             snapshot_only: false,
             libraries_only: false,
             pre_psync: false,
@@ -93,6 +96,11 @@ impl ReplicaLink {
             synced: 0,
             acked_at: now_secs,
         }
+    }
+
+    /// Returns the version of the snapshots that it gets from a master of this generation.
+    pub fn rdb_version(&self, master: Generation) -> u16 {
+        master.rdb_version_for_replica(self.version)
     }
 
     /// Returns true if its initial synchronization has been sent, as INFO and ROLE report it.

@@ -144,7 +144,8 @@ impl Server {
         let obeys = session.role == Role::Master;
         let context = if session.transaction.is_some() { "multi" } else { "toplevel" };
         let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
-        access::refuse(node, env, conn, spec, args, context).map_err(|denied| denied.error(spec))?;
+        access::refuse(node, env, conn, spec, args, context)
+            .map_err(|denied| denied.error(spec, node, conn))?;
         elsewhere::route(node, env, conn, spec, args)
             .map_err(|elsewhere| Refusal::Elsewhere(Error(elsewhere.text().into())))?;
         self.make_room(env);

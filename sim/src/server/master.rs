@@ -132,10 +132,12 @@ impl Server {
             });
         // Replicas that want another kind of snapshot are served after this one.
         let mut waiting: Vec<_> = waiting.collect();
-        let Some(libraries_only) = waiting.first().map(|(_, replica, _)| replica.libraries_only) else {
+        let generation = self.node.config.generation;
+        let wanted = |replica: &ReplicaLink| (replica.libraries_only, replica.rdb_version(generation));
+        let Some((libraries_only, version)) = waiting.first().map(|(_, replica, _)| wanted(replica)) else {
             return;
         };
-        waiting.retain(|(_, replica, _)| replica.libraries_only == libraries_only);
+        waiting.retain(|(_, replica, _)| wanted(replica) == (libraries_only, version));
         // A snapshot without an end mark goes through a file, which needs no delay.
         let longest = waiting
             .iter()
@@ -151,8 +153,17 @@ impl Server {
         let waiting: Vec<ConnId> = waiting.into_iter().map(|(conn, ..)| conn).collect();
         // A replica that reads the stream from here on has no database selected yet.
         self.node.replication.selected = None;
-        let origin = rdb::Origin { for_replica: true, ..self.node.snapshot_origin(now_secs, false) };
+        let origin = rdb::Origin { version: Some(version), ..self.node.snapshot_origin(now_secs, false) };
         let dbs = if libraries_only { &[][..] } else { &self.node.dbs[..] };
+        if let Some(db) = rdb::unwritable(dbs, version, &self.node.config) {
+            env.log(Level::Warning, || format!("Can't store key (db {db}) in RDB version {version}"));
+            let until = self.node.fail_snapshot_for_replicas(env);
+            let offset = self.node.replication.history.offset;
+            for conn in waiting {
+                self.promise(env, conn, Feed::Saving { until, snapshot: Bytes::new(), mark: None, offset });
+            }
+            return self.node.replication.keep_for_replicas();
+        }
         let snapshot = rdb::write(dbs, &self.node.libraries, &origin, &self.node.config);
         let until = self.node.begin_snapshot_for_replicas(env, (!marked).then(|| snapshot.clone()));
         let offset = self.node.replication.history.offset;
@@ -169,7 +180,7 @@ impl Server {
     /// capabilities and want the same content.
     fn share_snapshot(&mut self, env: &mut Env) {
         let job = self.node.persistence.background.as_ref().map(|background| &background.job);
-        let is_file = matches!(job, Some(Job::ForReplicas { file: Some(_) }));
+        let is_file = matches!(job, Some(Job::ForReplicas { file: Some(_), .. }));
         let replicas = &mut self.node.replication.replicas;
         let mut come: Vec<ConnId> = Vec::new();
         for (&conn, replica) in replicas.iter_mut() {
@@ -180,6 +191,7 @@ impl Server {
                 come.push(conn);
             }
         }
+        let generation = self.node.config.generation;
         for conn in come {
             let replicas = &self.node.replication.replicas;
             let comer = &replicas[&conn];
@@ -187,7 +199,9 @@ impl Server {
                 matches!(replica.feed, Feed::Saving { .. }) && (!replica.snapshot_only || comer.snapshot_only)
             };
             let Some(first) = replicas.values().find(suits) else { continue };
-            let can_all = (comer.eof || !first.eof) && (comer.psync2 || !first.psync2);
+            let can_all = (comer.eof || !first.eof)
+                && (comer.psync2 || !first.psync2)
+                && comer.rdb_version(generation) == first.rdb_version(generation);
             if can_all && comer.libraries_only == first.libraries_only {
                 let shared = first.feed.clone();
                 self.promise(env, conn, shared);

@@ -5,6 +5,8 @@
 //! which is when a server notices the end of its child. A node that goes down before has written
 //! nothing.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 
 use super::{Server, loading::key_time};
@@ -17,6 +19,10 @@ use crate::{
     time::Monotonic,
 };
 
+/// The time after which a node notices that a snapshot could not be written: the period of its
+/// cron.
+const FAILURE_NOTICED: Duration = Duration::from_millis(100);
+
 impl Node {
     /// Returns the origin fields of a snapshot of this node.
     pub fn snapshot_origin(&self, now_secs: i64, aof_base: bool) -> rdb::Origin {
@@ -28,7 +34,7 @@ impl Node {
         };
         let history = &self.replication.history;
         let replication = db.map(|db| (history.id.clone(), history.offset, db));
-        rdb::Origin { created: now_secs, replication, aof_base, for_replica: false }
+        rdb::Origin { created: now_secs, replication, aof_base, version: None }
     }
 
     fn snapshot(&self, now_secs: i64) -> Bytes {
@@ -102,8 +108,19 @@ impl Node {
             self.stats.saves += 1;
             self.persistence.save_tried_at = env.wall.as_secs();
         }
-        let job = Job::ForReplicas { file: file.map(|file| (file, self.stats.dirty)) };
+        let job = Job::ForReplicas { file: file.map(|file| (file, self.stats.dirty)), fails: false };
         self.begin_background(env, job)
+    }
+
+    /// Begins a snapshot for replicas that cannot be written. Returns the time at which the node
+    /// notices.
+    pub fn fail_snapshot_for_replicas(&mut self, env: &Env) -> Monotonic {
+        let until = self.begin_background(env, Job::ForReplicas { file: None, fails: true });
+        let noticed = until.max(env.monotonic + FAILURE_NOTICED);
+        if let Some(background) = &mut self.persistence.background {
+            background.until = noticed;
+        }
+        noticed
     }
 
     fn begin_background(&mut self, env: &Env, job: Job) -> Monotonic {
@@ -133,7 +150,7 @@ impl Node {
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
         let job = self.persistence.background.as_ref().map(|background| &background.job);
         let is_for_them =
-            matches!(job, Some(Job::ForReplicas { file: Some(_) })) && self.config.save.is_empty();
+            matches!(job, Some(Job::ForReplicas { file: Some(_), .. })) && self.config.save.is_empty();
         if is_for_them && self.replication.saved_at().is_none() {
             self.give_up_snapshot(env);
         }
@@ -325,7 +342,12 @@ impl Server {
                 self.node.stats.save_secs = Some(took_secs);
                 self.node.keep_written(env, snapshot, dirty);
             }
-            Job::ForReplicas { file } => {
+            Job::ForReplicas { fails: true, .. } => {
+                self.node.stats.save_secs = Some(took_secs);
+                env.log(Level::Warning, || "SYNC failed. BGSAVE child returned an error".into());
+                self.node.replication.give_up_snapshots();
+            }
+            Job::ForReplicas { file, fails: false } => {
                 self.node.stats.save_secs = Some(took_secs);
                 let kept = file.is_none_or(|(snapshot, dirty)| self.node.keep_written(env, snapshot, dirty));
                 self.send_written_snapshots(env, kept);

@@ -207,6 +207,11 @@ impl Server {
         }
         self.tell_master(&["REPLCONF", "capa", "eof", "capa", "psync2"]);
         answers.extend([Answer::Introduction, Answer::Introduction]);
+        let generation = self.node.config.generation;
+        if generation.is_valkey() {
+            self.tell_master(&["REPLCONF", "version", generation.version()]);
+            answers.push_back(Answer::Introduction);
+        }
         if let Some(link) = &mut self.node.replication.master {
             link.stage = Stage::Introducing(answers);
         }

@@ -60,7 +60,9 @@ class Suite:
         self.tell("name", r.client_getname)
         info = r.client_info()
         self.say("client info", {k: info[k] for k in ("name", "db", "sub", "multi", "user", "resp", "lib-name") if k in info})
-        self.say("info", {k: r.info("server")[k] for k in ("redis_mode", "arch_bits")})
+        server = r.info("server")
+        # Valkey has another name for it.
+        self.say("info", {k: server[k] for k in ("redis_mode", "server_mode", "arch_bits") if k in server})
         self.say("sections", sorted(k for k in r.info("clients")))
         self.tell("config", r.config_get, "maxmemory*")
         self.tell("config set", r.config_set, "maxmemory", "nonsense")

@@ -1,26 +1,27 @@
 //! Atomic migrations of slots between nodes of Valkey 9.1, simulated and real: in either direction,
 //! and between the two kinds.
 
+use lockstorm_sim::generation::Generation::Valkey91;
+
 use super::rig::{
     Group,
-    Whose::{AsValkey, Valkey},
-    until, valkey,
+    Whose::{OursAs, RealOf},
+    until,
 };
+use crate::served::program;
 
 /// Longer than any pause of a busy machine.
 const NODE_TIMEOUT_MS: u32 = 20_000;
 
 #[test]
 fn cluster_slots_move_atomically_between_nodes_of_both_kinds() {
-    for (number, pair) in [(AsValkey, AsValkey), (Valkey, Valkey), (Valkey, AsValkey), (AsValkey, Valkey)]
-        .into_iter()
-        .enumerate()
-    {
-        if valkey().is_none() && (pair.0 == Valkey || pair.1 == Valkey) {
+    let (ours, real) = (OursAs(Valkey91), RealOf(Valkey91));
+    for (number, pair) in [(ours, ours), (real, real), (real, ours), (ours, real)].into_iter().enumerate() {
+        if program(Valkey91).is_none() && (pair.0 == real || pair.1 == real) {
             eprintln!("no valkey-9.1 is installed: {pair:?} is left out");
             continue;
         }
-        let whose = [pair.0, pair.1, AsValkey];
+        let whose = [pair.0, pair.1, ours];
         let mut group = Group::together_within(&format!("atomic_{number}"), &whose, NODE_TIMEOUT_MS);
         for (command, reply) in [
             ("SET hello 1 PX 600000", "+OK"),

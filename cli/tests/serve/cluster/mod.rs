@@ -3,7 +3,7 @@
 
 mod atomic;
 mod failover;
-mod rig;
+pub(crate) mod rig;
 mod start;
 mod tools;
 mod transcripts;

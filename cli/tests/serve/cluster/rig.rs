@@ -12,9 +12,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lockstorm_sim::resp::{Answers, Reply};
+use lockstorm_sim::{
+    generation::Generation,
+    resp::{Answers, Reply},
+};
 
-use crate::served::{PATIENCE, folder};
+use crate::served::{PATIENCE, folder, program};
 
 /// `cluster-node-timeout`: longer than the pauses of a busy machine, after which the others would
 /// elect another master; and short, because views spread by pings every half of this time.
@@ -28,29 +31,19 @@ const BUS: u16 = 10_000;
 pub(crate) enum Whose {
     Redis,
     Ours,
-    /// Valkey 9.1.
-    Valkey,
-    /// Ours, as Valkey 9.1.
-    AsValkey,
-}
-
-/// The program of Valkey 9.1, if it is installed.
-pub(crate) fn valkey() -> Option<PathBuf> {
-    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
-    let folder = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
-    let program = folder.join("valkey-9.1");
-    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
-    program.exists().then(|| program.canonicalize().expect("it exists"))
+    /// The real server of a generation.
+    RealOf(Generation),
+    /// The simulated server of a generation.
+    OursAs(Generation),
 }
 
 #[expect(clippy::disallowed_methods, reason = "it waits for real processes")]
-fn now() -> Instant {
+pub(crate) fn now() -> Instant {
     Instant::now()
 }
 
 #[expect(clippy::disallowed_methods, reason = "a real process comes round in its own time")]
-fn wait() {
+pub(crate) fn wait() {
     thread::sleep(Duration::from_millis(20));
 }
 
@@ -237,20 +230,22 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &Path) -> Option<C
         ("enable-debug-command", "yes"),
     ];
     let mut command = match whose {
-        Whose::Ours | Whose::AsValkey => {
+        Whose::Ours | Whose::OursAs(_) => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
             command.args(["serve", "--end-with-stdin", "--data", "."]);
-            if whose == Whose::AsValkey {
-                command.args(["--as", "valkey-9.1"]);
+            if let Whose::OursAs(generation) = whose {
+                command.args(["--as", generation.name()]);
             }
             for (name, value) in options {
                 command.args(["--option", &format!("{name}={value}")]);
             }
             command
         }
-        Whose::Redis | Whose::Valkey => {
-            let program = if whose == Whose::Valkey { valkey() } else { None };
-            let mut command = Command::new(program.unwrap_or_else(|| "redis-server".into()));
+        Whose::Redis | Whose::RealOf(_) => {
+            let mut command = match whose {
+                Whose::RealOf(generation) => Command::new(program(generation).expect("it is installed")),
+                _ => Command::new("redis-server"),
+            };
             for (name, value) in options {
                 command.args([&format!("--{name}"), value]);
             }

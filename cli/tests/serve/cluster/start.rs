@@ -46,12 +46,12 @@ fn start(whose: Whose, folder: &Path, lines: &str) -> Result<Started, String> {
     let file = format!("port {port}\nbind 127.0.0.1\nsave \"\"\ncluster-enabled yes\n{lines}\n");
     fs::write(folder.join("node.conf"), file).expect("written");
     let mut command = match whose {
-        Ours => {
+        Whose::Ours | Whose::OursAs(_) => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
             command.args(["serve", "--end-with-stdin", "--data", ".", "--config", "node.conf"]);
             command
         }
-        Redis => {
+        Whose::Redis | Whose::RealOf(_) => {
             let mut command = Command::new("redis-server");
             command.arg("node.conf");
             command

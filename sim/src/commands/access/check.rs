@@ -5,9 +5,10 @@ use bytes::Bytes;
 use super::id;
 use crate::{
     acl::{Entry, Reason, Selector, User},
-    commands::{Ctx, Error, Flags, KeyFlags, KeyUse, Origin, Spec, has_keys, key_uses},
+    commands::{Ctx, Error, Flags, KeyFlags, KeyUse, Origin, Spec, has_keys, key_uses, printable},
     env::Env,
     event::ConnId,
+    generation::{Feature, Generation},
     node::{Node, clients::Role},
 };
 
@@ -23,18 +24,35 @@ pub enum Denied {
 }
 
 impl Denied {
-    /// Returns the reason as text, for the client's error and for ACL DRYRUN.
-    pub fn told(self, spec: &Spec) -> String {
-        match self {
+    /// Returns the error NOPERM for the client.
+    pub fn error(self, spec: &Spec, node: &Node, conn: ConnId) -> Error {
+        let generation = node.config.generation;
+        if generation.has(Feature::NamedDenials) {
+            return Error(format!("NOPERM {}", self.reason(spec, node, conn)).into());
+        }
+        let why = match self {
+            Denied::Command if generation == Generation::Redis62 => {
+                let name = spec.name.split('|').next().unwrap_or_default();
+                format!("has no permissions to run the '{name}' command or its subcommand")
+            }
             Denied::Command => format!("has no permissions to run the '{}' command", spec.name),
             Denied::Key(_) => "has no permissions to access one of the keys used as arguments".into(),
             Denied::Channel(_) => "has no permissions to access one of the channels used as arguments".into(),
-        }
+        };
+        Error(format!("NOPERM this user {why}").into())
     }
 
-    /// Returns the error NOPERM for the client.
-    pub fn error(self, spec: &Spec) -> Error {
-        Error(format!("NOPERM this user {}", self.told(spec)).into())
+    /// Returns the reason as servers since Redis 7.2 give it.
+    fn reason(self, spec: &Spec, node: &Node, conn: ConnId) -> String {
+        match self {
+            Denied::Command => {
+                let session = node.clients.sessions.get(conn);
+                let user = session.map_or_else(String::new, |session| printable(&session.user, usize::MAX));
+                format!("User {user} has no permissions to run the '{}' command", spec.name)
+            }
+            Denied::Key(_) => "No permissions to access a key".into(),
+            Denied::Channel(_) => "No permissions to access a channel".into(),
+        }
     }
 
     /// Returns the error for a queued command that is no longer allowed.
@@ -54,7 +72,10 @@ impl Denied {
     }
 
     /// Returns the error for a script that called the command.
-    pub fn error_in_script(self) -> Error {
+    pub fn error_in_script(self, spec: &Spec, node: &Node, conn: ConnId) -> Error {
+        if node.config.generation.has(Feature::NamedDenials) {
+            return Error(format!("ERR ACL failure in script: {}", self.reason(spec, node, conn)).into());
+        }
         Error::of(match self {
             Denied::Command => "ERR The user executing the script can't run this command or subcommand",
             Denied::Key(_) => {

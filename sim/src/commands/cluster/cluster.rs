@@ -31,6 +31,7 @@ pub(super) const SPEC: Spec = Spec {
         &super::cluster_meet::SPEC,
         &super::cluster_migrateslots::SPEC,
         &super::cluster_myid::SPEC,
+        &super::cluster_myshardid::SPEC,
         &super::cluster_nodes::SPEC,
         &super::cluster_replicas::SPEC,
         &super::cluster_replicate::SPEC,

@@ -23,6 +23,7 @@ mod cluster_links;
 mod cluster_meet;
 mod cluster_migrateslots;
 mod cluster_myid;
+mod cluster_myshardid;
 mod cluster_nodes;
 mod cluster_replicas;
 mod cluster_replicate;

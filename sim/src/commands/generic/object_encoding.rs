@@ -4,6 +4,8 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
+    durability::rdb,
+    generation::Feature,
     resp::Reply,
 };
 
@@ -20,5 +22,10 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(ctx.lookup(&args[2], Lookup::INSPECT).map_or(Reply::Null, |entry| Reply::bulk(entry.value.encoding())))
+    let (generation, node_size) = (ctx.node.config.generation, ctx.node.config.list_node_size);
+    let has_packed = generation.has(Feature::PackedLists);
+    Ok(ctx.lookup(&args[2], Lookup::INSPECT).map_or(Reply::Null, |entry| {
+        let is_packed = has_packed && rdb::is_packed(&entry.value, node_size);
+        Reply::bulk(if is_packed { "listpack" } else { entry.value.encoding() })
+    }))
 }

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Error, double},
+    generation::{Feature, Generation},
     resp::Reply,
 };
 
@@ -42,7 +43,11 @@ impl Place {
     }
 
     /// Replies with longitude and latitude.
-    pub(super) fn reply(self) -> Reply {
+    pub(super) fn reply(self, generation: Generation) -> Reply {
+        let coordinate: fn(f64) -> Reply = match generation.has(Feature::ShortCoordinates) {
+            true => |degrees| Reply::Decimal(Bytes::from(degrees.to_string())),
+            false => coordinate,
+        };
         Reply::Array(vec![coordinate(self.longitude), coordinate(self.latitude)])
     }
 }

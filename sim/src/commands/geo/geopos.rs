@@ -22,10 +22,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let generation = ctx.node.config.generation;
     let set = ctx.read::<SortedSet>(&args[1])?;
     let place = |member: &Bytes| {
         let score = set.and_then(|set| set.score(member));
-        score.map_or(Reply::NullArray, |score| Cell::of_score(score).middle().reply())
+        score.map_or(Reply::NullArray, |score| Cell::of_score(score).middle().reply(generation))
     };
     Ok(Reply::Array(args[2..].iter().map(place).collect()))
 }

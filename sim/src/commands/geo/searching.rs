@@ -12,6 +12,7 @@ use super::{
 use crate::{
     blob::Blob,
     commands::{Ctx, Error, partial_sort::partial_sort_by, sorted_set::storing::store_as},
+    generation::Generation,
     keyspace::SortedSet,
     resp::Reply,
 };
@@ -32,6 +33,7 @@ struct Found {
 
 /// Runs a geo search command.
 pub(super) fn search(ctx: &mut Ctx<'_>, args: &[Bytes], form: Form) -> Result<Reply, Error> {
+    let generation = ctx.node.config.generation;
     let set = ctx.read::<SortedSet>(&args[form.key()])?;
     let query = Query::parse(form, args, set)?;
     let mut found = set.map_or_else(Vec::new, |set| look_around(set, &query));
@@ -44,7 +46,7 @@ pub(super) fn search(ctx: &mut Ctx<'_>, args: &[Bytes], form: Form) -> Result<Re
     found.truncate(wanted);
     Ok(match &query.target {
         Some(target) => store(ctx, target, found, query.unit, form.event()),
-        None => Reply::Array(found.into_iter().map(|found| answer(found, &query)).collect()),
+        None => Reply::Array(found.into_iter().map(|found| answer(found, &query, generation)).collect()),
     })
 }
 
@@ -60,7 +62,7 @@ fn order(found: &mut [Found], wanted: usize, farthest_first: bool) {
     }
 }
 
-fn answer(found: Found, query: &Query) -> Reply {
+fn answer(found: Found, query: &Query, generation: Generation) -> Reply {
     let member = Reply::from(found.member);
     let mut replies = vec![member];
     if query.with_distance {
@@ -70,7 +72,7 @@ fn answer(found: Found, query: &Query) -> Reply {
         replies.push(Reply::Integer(grid::truncate(found.score)));
     }
     if query.with_place {
-        replies.push(found.place.reply());
+        replies.push(found.place.reply(generation));
     }
     if replies.len() > 1 { Reply::Array(replies) } else { replies.swap_remove(0) }
 }

@@ -1,4 +1,5 @@
-//! HSCAN key cursor [MATCH pattern] [COUNT count]: some fields and values, and the next cursor.
+//! HSCAN key cursor [MATCH pattern] [COUNT count] [NOVALUES]: some fields and values, and the next
+//! cursor.
 
 use bytes::Bytes;
 
@@ -7,6 +8,7 @@ use crate::{
         Ctx, Error, Flags, Group, Keys, Spec,
         scan::{ScanOptions, cursor, reply},
     },
+    generation::Feature,
     keyspace::Hash,
     resp::Reply,
 };
@@ -26,8 +28,13 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let cursor = cursor(&args[2])?;
     let rule = ctx.field_rule();
+    let may_leave_out = ctx.node.config.generation.has(Feature::ScanWithoutValues);
     let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(reply(0, Vec::new())) };
-    let options = ScanOptions::parse(&args[3..], false)?;
+    let (options, has_values) = match may_leave_out {
+        true => without_values(&args[3..]),
+        false => (args[3..].to_vec(), true),
+    };
+    let options = ScanOptions::parse(&options, false)?;
     let (cursor, found) = options.sweep(cursor, |cursor, found| {
         hash.scan(cursor, |field, value| {
             if !hash.is_expired(field, rule) {
@@ -36,5 +43,26 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         })
     });
     let wanted = found.into_iter().filter(|(field, _)| options.wants(field));
-    Ok(reply(cursor, wanted.flat_map(|(field, value)| [field.into(), value.into()]).collect()))
+    let shown = wanted.flat_map(|(field, value)| {
+        let value = has_values.then(|| Reply::from(value));
+        [Some(Reply::from(field)), value].into_iter().flatten()
+    });
+    Ok(reply(cursor, shown.collect()))
+}
+
+/// Takes NOVALUES out of the options; returns the others, and true if it was not there.
+fn without_values(options: &[Bytes]) -> (Vec<Bytes>, bool) {
+    let (mut others, mut has_values, mut at) = (Vec::new(), true, 0);
+    while at < options.len() {
+        if options[at].eq_ignore_ascii_case(b"novalues") {
+            has_values = false;
+            at += 1;
+        } else {
+            // An option and its value.
+            let end = options.len().min(at + 2);
+            others.extend_from_slice(&options[at..end]);
+            at = end;
+        }
+    }
+    (others, has_values)
 }

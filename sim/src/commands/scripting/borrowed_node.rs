@@ -119,7 +119,7 @@ impl BorrowedNode {
         permit::stale(&self.node, spec.flags)
             .map_err(|_| Error::of("ERR Can not execute the command on a stale replica"))?;
         access::refuse(&mut self.node, &self.env, self.conn, spec, words, "lua")
-            .map_err(|denied| denied.error_in_script())?;
+            .map_err(|denied| denied.error_in_script(spec, &self.node, self.conn))?;
         // Here, a command that may be propagated counts as a write; elsewhere it may not.
         if self.read_only && spec.flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE)) {
             return Err(Error::of("ERR Write commands are not allowed from read-only scripts."));

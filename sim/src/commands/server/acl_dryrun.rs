@@ -8,6 +8,7 @@ use crate::{
         access::{self, Denied},
         find_for, printable,
     },
+    generation::Feature,
     resp::{Reply, quoted},
 };
 
@@ -35,15 +36,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if !spec.accepts(words.len()) {
         return Err(Error::arity(spec.name));
     }
+    let who = match ctx.node.config.generation.has(Feature::NamedDenials) {
+        true => format!("User {}", text(&user.name)),
+        false => "This user".to_owned(),
+    };
     Ok(match access::check(user, spec, words) {
         Ok(()) => Reply::OK,
         Err(denied) => Reply::bulk(quoted(&match denied {
-            Denied::Command => format!("This user has no permissions to run the '{}' command", spec.name),
+            Denied::Command => format!("{who} has no permissions to run the '{}' command", spec.name),
             Denied::Key(at) => {
-                format!("This user has no permissions to access the '{}' key", text(&words[at]))
+                format!("{who} has no permissions to access the '{}' key", text(&words[at]))
             }
             Denied::Channel(at) => {
-                format!("This user has no permissions to access the '{}' channel", text(&words[at]))
+                format!("{who} has no permissions to access the '{}' channel", text(&words[at]))
             }
         })),
     })

@@ -39,6 +39,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             b"capa" if value.eq_ignore_ascii_case(b"eof") => replica(ctx).eof = true,
             b"capa" if value.eq_ignore_ascii_case(b"psync2") => replica(ctx).psync2 = true,
             b"capa" => {}
+            b"version" if ctx.node.config.generation.is_valkey() => {
+                let Some(major) = major_version(value) else {
+                    let value = printable(value, usize::MAX);
+                    return Err(Error(format!("ERR Unrecognized version format: {value}").into()));
+                };
+                replica(ctx).version = Some(major);
+            }
             // An acknowledgement gets no reply, because the replica would not read it.
             b"ack" => return Ok(acknowledged(ctx, value, pairs.get(at + 1))),
             b"getack" => return Ok(Reply::Silence),
@@ -76,6 +83,20 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 fn replica<'c>(ctx: &'c mut Ctx<'_>) -> &'c mut ReplicaLink {
     let now_secs = ctx.env.wall.as_secs();
     ctx.node.replication.replicas.entry(ctx.conn).or_insert_with(|| ReplicaLink::introduced(now_secs))
+}
+
+/// Returns the first of the three numbers of a version, each at most 255. As on Valkey, a missing
+/// one but the first counts as zero.
+fn major_version(text: &[u8]) -> Option<u8> {
+    let mut numbers = std::str::from_utf8(text).ok()?.split('.');
+    let major: u8 = numbers.next()?.parse().ok()?;
+    for _ in 0..2 {
+        let number = numbers.next()?;
+        if !number.is_empty() {
+            number.parse::<u8>().ok()?;
+        }
+    }
+    numbers.next().is_none().then_some(major)
 }
 
 /// Notes the offset that a replica acknowledges, and the offset up to which its append-only file is

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::Ctx,
+    generation::{Feature, Generation},
     keyspace::{EntryRef, StreamId},
     resp::{Protocol, Reply},
 };
@@ -33,6 +34,15 @@ pub(super) fn by_stream(ctx: &Ctx<'_>, read: Vec<(Bytes, Vec<Reply>)>) -> Reply 
 }
 
 /// Replies with a map whose keys are words.
-pub(super) fn map<const N: usize>(fields: [(&'static str, Reply); N]) -> Reply {
+pub(super) fn map(fields: impl IntoIterator<Item = (&'static str, Reply)>) -> Reply {
     Reply::Map(fields.into_iter().map(|(name, value)| (Reply::bulk(name), value)).collect())
+}
+
+/// The fields that came with Redis 7.0.
+const NEWER: [&str; 5] =
+    ["max-deleted-entry-id", "entries-added", "recorded-first-entry-id", "entries-read", "lag"];
+
+/// Returns true if servers of the generation have a field of XINFO.
+pub(super) fn is_known(field: &str, generation: Generation) -> bool {
+    generation.has(Feature::StreamCounters) || !NEWER.contains(&field)
 }

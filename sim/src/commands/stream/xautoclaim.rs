@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec, ranged},
+    generation::Feature,
     keyspace::StreamId,
     resp::Reply,
 };
@@ -65,7 +66,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
 
     let (mut found, mut gone, mut repeated) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut next, mut attempts, mut seen) = (Some(from), count * ATTEMPTS, false);
+    let generation = ctx.node.config.generation;
+    let mut seen = generation.has(Feature::ConsumerActivity);
+    if seen {
+        see_consumer(ctx, key, name, consumer)?;
+    }
+    let (mut next, mut attempts) = (Some(from), count * ATTEMPTS);
     while attempts > 0 && count > 0 {
         attempts -= 1;
         let Some((log, group)) = find(ctx, key, name)? else { break };
@@ -97,15 +103,16 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         let Some((_, group)) = find(ctx, key, name)? else { break };
         group.assign(id, consumer, now_ms, deliveries);
+        group.activate(consumer, Some(now_ms));
         repeated.extend(group.pending().get(&id).map(|pending| claim(key, name, group, id, pending)));
         ctx.effects.dirty += 1;
     }
     let rest = find(ctx, key, name)?.zip(next);
     let cursor = rest.and_then(|((_, group), next)| group.pending().range(next..).next().map(|(id, _)| *id));
     ctx.propagate_as(repeated);
-    Ok(Reply::Array(vec![
-        answering::id(cursor.unwrap_or(StreamId::ZERO)),
-        Reply::Array(found),
-        Reply::Array(gone),
-    ]))
+    let mut replies = vec![answering::id(cursor.unwrap_or(StreamId::ZERO)), Reply::Array(found)];
+    if generation.has(Feature::StreamCounters) {
+        replies.push(Reply::Array(gone));
+    }
+    Ok(Reply::Array(replies))
 }

@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec, printable, ranged},
+    generation::Feature,
     keyspace::StreamId,
     resp::Reply,
 };
@@ -102,7 +103,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     group.last_id = group.last_id.max(options.last_id);
 
     let (mut found, mut repeated) = (Vec::new(), Vec::new());
-    let mut seen = false;
+    let mut seen = ctx.node.config.generation.has(Feature::ConsumerActivity);
+    if seen {
+        see_consumer(ctx, key, name, consumer)?;
+    }
     for id in ids {
         let Some((log, group)) = find(ctx, key, name)? else { break };
         let pending = group.pending().get(&id);
@@ -131,6 +135,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         let Some((_, group)) = find(ctx, key, name)? else { break };
         group.assign(id, consumer, delivered_ms, deliveries);
+        group.activate(consumer, Some(now_ms));
         repeated.extend(group.pending().get(&id).map(|pending| claim(key, name, group, id, pending)));
         moves_on = false;
         ctx.effects.dirty += 1;

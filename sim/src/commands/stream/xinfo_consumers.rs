@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::{answering::map, groups::no_group_of_key};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::Feature,
     keyspace::Stream,
     resp::Reply,
 };
@@ -23,14 +24,18 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name, now_ms) = (&args[2], &args[3], ctx.wall_ms());
+    let has_activity = ctx.node.config.generation.has(Feature::ConsumerActivity);
     let stream = ctx.read::<Stream>(key)?.ok_or(Error::NO_SUCH_KEY)?;
     let group = stream.groups.get(name).ok_or_else(|| no_group_of_key(key, name))?;
     let consumers = group.consumers().iter().map(|(name, consumer)| {
-        map([
+        let since = |at: i64| now_ms.wrapping_sub(at).max(0);
+        let shown = [
             ("name", Reply::from(name)),
             ("pending", consumer.pending().len().into()),
-            ("idle", Reply::Integer(now_ms.wrapping_sub(consumer.seen_ms).max(0))),
-        ])
+            ("idle", Reply::Integer(since(consumer.seen_ms))),
+        ];
+        let inactive = ("inactive", Reply::Integer(consumer.active_ms.map_or(-1, since)));
+        map(shown.into_iter().chain(has_activity.then_some(inactive)))
     });
     Ok(Reply::Array(consumers.collect()))
 }

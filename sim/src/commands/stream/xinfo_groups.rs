@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::answering::{self, map};
+use super::answering::{self, is_known, map};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     keyspace::Stream,
@@ -22,16 +22,18 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let generation = ctx.node.config.generation;
     let stream = ctx.read::<Stream>(&args[2])?.ok_or(Error::NO_SUCH_KEY)?;
     let groups = stream.groups.iter().map(|(name, group)| {
-        map([
+        let shown = [
             ("name", Reply::from(name)),
             ("consumers", group.consumers().len().into()),
             ("pending", group.pending().len().into()),
             ("last-delivered-id", answering::id(group.last_id)),
             ("entries-read", group.entries_read.map_or(Reply::Null, Reply::Integer)),
             ("lag", stream.lag(group).map_or(Reply::Null, Reply::Integer)),
-        ])
+        ];
+        map(shown.into_iter().filter(|(name, _)| is_known(name, generation)))
     });
     Ok(Reply::Array(groups.collect()))
 }

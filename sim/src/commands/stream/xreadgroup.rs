@@ -12,6 +12,7 @@ use super::{
 };
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::Feature,
     keyspace::{Stream, StreamId, Typed},
     resp::Reply,
 };
@@ -78,12 +79,16 @@ fn read(
             },
         });
     }
+    let is_seen_always = ctx.node.config.generation.has(Feature::ConsumerActivity);
     let mut read = Vec::new();
     for (key, wanted) in words.keys.iter().zip(wanted) {
         ctx.read::<Stream>(key)?;
         let Some((log, found)) = find(ctx, key, group)? else { continue };
         let has_new = !log.is_empty() && log.top_id() > found.last_id;
         if wanted == Wanted::New && !has_new {
+            if is_seen_always {
+                greet(ctx, key, words, [group, consumer], repeated)?;
+            }
             continue;
         }
         greet(ctx, key, words, [group, consumer], repeated)?;
@@ -164,6 +169,7 @@ fn deliver(
         entries.push(entry(found));
         if !words.unacknowledged {
             group.assign(id, consumer, now_ms, 1);
+            group.activate(consumer, Some(now_ms));
             let pending = group.pending().get(&id).filter(|_| repeats);
             repeated.extend(pending.map(|pending| claim(key, name, group, id, pending)));
         }

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::{Input, Item, RdbError, intset, kind, listpack, stream, ziplist};
+use super::{Input, Item, PACKED_SETS, RdbError, intset, kind, listpack, stream, ziplist};
 use crate::{
     config::Config,
     generation::Generation,
@@ -39,6 +39,10 @@ pub(super) fn value(input: &mut Input<'_>, kind: u8, config: &Config) -> Result<
         kind::SET_INTSET => {
             let integers = intset::read(&input.string()?)?.into_iter();
             set(integers.map(|n| Ok(Bytes::from(n.to_string()))), encodings)?
+        }
+        kind::SET_LISTPACK if generation.rdb_version() >= PACKED_SETS => {
+            let pack = input.string()?;
+            set(listpack(&pack)?.into_iter().map(|item| Ok(item.bytes())), encodings)?
         }
         kind::HASH => {
             let len = input.length()?;
@@ -112,7 +116,10 @@ pub(super) fn value(input: &mut Input<'_>, kind: u8, config: &Config) -> Result<
             let members = elements.map(|(member, score)| Ok((member.bytes(), packed_score(score)?)));
             sorted_set(members, &compact)?
         }
-        kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 => {
+        kind::STREAM_LISTPACKS_3 if generation.rdb_version() < PACKED_SETS => {
+            return Err(RdbError::Unsupported(format!("a value of type {kind}")));
+        }
+        kind::STREAM_LISTPACKS | kind::STREAM_LISTPACKS_2 | kind::STREAM_LISTPACKS_3 => {
             Value::Stream(Box::new(stream::read(input, kind)?))
         }
         other => return Err(RdbError::Unsupported(format!("a value of type {other}"))),

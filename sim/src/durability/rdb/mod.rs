@@ -24,8 +24,8 @@ pub use listpack::{Item, Listpack, listpack};
 pub use output::Output;
 pub use payload::{dump, restore, saved_len, seal, unseal};
 pub use read::{Opened, open};
-pub use save::nodes;
-pub use write::{Origin, library, write};
+pub use save::{is_packed, nodes};
+pub use write::{Origin, library, unwritable, write};
 
 /// The bytes are not a snapshot, or contain something that this node cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -61,6 +61,10 @@ pub mod opcode {
     pub(super) const EOF: u8 = 0xff;
 }
 
+/// The version of snapshots from which on a set may be a listpack, and a consumer of a stream has
+/// a second time.
+const PACKED_SETS: u16 = 11;
+
 mod kind {
     pub(super) const STRING: u8 = 0;
     pub(super) const LIST: u8 = 1;
@@ -79,6 +83,9 @@ mod kind {
     pub(super) const ZSET_LISTPACK: u8 = 17;
     pub(super) const LIST_QUICKLIST2: u8 = 18;
     pub(super) const STREAM_LISTPACKS_2: u8 = 19;
+    pub(super) const SET_LISTPACK: u8 = 20;
+    /// A stream whose consumers also have the time of their last successful read.
+    pub(super) const STREAM_LISTPACKS_3: u8 = 21;
     /// A hash whose fields have a time to live, of Valkey.
     pub(super) const HASH_2: u8 = 22;
     /// A hash whose fields have a time to live, of Redis.

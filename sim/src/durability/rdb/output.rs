@@ -1,7 +1,7 @@
 //! Writes the lengths and strings of snapshots.
 
 use super::lzf::Packer;
-use crate::{config::Config, keyspace::integer};
+use crate::{config::Config, generation::Generation, keyspace::integer};
 
 /// The longest string that may be written as an integer.
 const INTEGER_LEN_MAX: usize = 11;
@@ -16,8 +16,8 @@ pub struct Output {
     packer: Option<Packer>,
     /// `list-max-listpack-size`
     pub(super) list_node_size: i32,
-    /// Write hashes whose fields have a time to live as Valkey does, not as Redis.
-    pub(super) is_valkey: bool,
+    /// The generation of servers whose encodings are written.
+    pub(super) generation: Generation,
 }
 
 impl Output {
@@ -25,8 +25,8 @@ impl Output {
     /// shorter.
     pub fn new(config: &Config) -> Output {
         let packer = config.rdb_compression.then(Packer::default);
-        let is_valkey = config.generation.is_valkey();
-        Output { bytes: Vec::new(), packer, list_node_size: config.list_node_size, is_valkey }
+        let (list_node_size, generation) = (config.list_node_size, config.generation);
+        Output { bytes: Vec::new(), packer, list_node_size, generation }
     }
 
     /// Adds bytes as they are.

@@ -149,7 +149,7 @@ mod tests {
                 created: now_ms / 1000,
                 replication: None,
                 aof_base: false,
-                for_replica: false,
+                version: None,
             };
             let snapshot = super::super::write(&dbs, &Libraries::default(), &origin, &config);
             let opened = open(&snapshot, &config, now_ms, false).expect("a whole snapshot");
@@ -169,7 +169,7 @@ mod tests {
                 created: 0,
                 replication: replication.clone(),
                 aof_base: false,
-                for_replica: false,
+                version: None,
             };
             let snapshot = super::super::write(&[], &Libraries::default(), &origin, &config);
             assert_eq!(open(&snapshot, &config, 0, true).expect("a whole snapshot").replication, replication);
@@ -181,8 +181,7 @@ mod tests {
         let config = Config::default();
         let mut db = Db::default();
         db.insert("k", Value::String(Str::new("v")), None, Usage::default());
-        let origin =
-            super::super::Origin { created: 0, replication: None, aof_base: false, for_replica: false };
+        let origin = super::super::Origin { created: 0, replication: None, aof_base: false, version: None };
         let snapshot = super::super::write(&[db], &Libraries::default(), &origin, &config);
         assert_eq!(open(&snapshot, &config, 0, true).expect("a whole snapshot").dbs[0].len(), 1);
         for at in 0..snapshot.len() {

@@ -1,8 +1,9 @@
-//! Writes values as the bytes that `redis-server` 7.0 writes for them.
+//! Writes values as the bytes that the servers of the node's generation write for them.
 
-use super::{Listpack, Output, intset, kind, stream};
+use super::{Listpack, Output, PACKED_SETS, intset, kind, stream, ziplist};
 use crate::{
-    keyspace::{Hash, List, Value},
+    generation::Generation,
+    keyspace::{Hash, List, Set, Value},
     resp::format_double,
 };
 
@@ -11,25 +12,77 @@ use crate::{
 const ELEMENT_OVERHEAD: usize = 8;
 /// The number that marks a node of a list as a listpack.
 const PACKED: u64 = 2;
+/// `set-max-listpack-entries` and `set-max-listpack-value`: a larger set, or one with a longer
+/// member, is no listpack.
+const SET_PACKED_MAX: usize = 128;
+const MEMBER_PACKED_MAX: usize = 64;
 
 /// Returns the type byte of a value.
 pub(super) fn kind(out: &Output, value: &Value) -> u8 {
+    let (is_oldest, is_newer) = (has_ziplists(out), out.generation.rdb_version() >= PACKED_SETS);
     match value {
         Value::String(_) => kind::STRING,
+        Value::List(_) if is_oldest => kind::LIST_QUICKLIST,
         Value::List(_) => kind::LIST_QUICKLIST2,
         Value::Set(set) if set.integers().is_some() => kind::SET_INTSET,
+        Value::Set(set) if is_packed_set(out, set) => kind::SET_LISTPACK,
         Value::Set(_) => kind::SET,
-        Value::Hash(hash) if hash.has_times() => match (out.is_valkey, hash.is_compact()) {
+        Value::Hash(hash) if hash.has_times() => match (out.generation.is_valkey(), hash.is_compact()) {
             (true, _) => kind::HASH_2,
             (false, true) => kind::HASH_LISTPACK_EX,
             (false, false) => kind::HASH_METADATA,
         },
+        Value::Hash(hash) if hash.is_compact() && is_oldest => kind::HASH_ZIPLIST,
         Value::Hash(hash) if hash.is_compact() => kind::HASH_LISTPACK,
         Value::Hash(_) => kind::HASH,
+        Value::SortedSet(set) if set.is_compact() && is_oldest => kind::ZSET_ZIPLIST,
         Value::SortedSet(set) if set.is_compact() => kind::ZSET_LISTPACK,
         Value::SortedSet(_) => kind::ZSET,
+        Value::Stream(_) if is_oldest => kind::STREAM_LISTPACKS,
+        Value::Stream(_) if is_newer => kind::STREAM_LISTPACKS_3,
         Value::Stream(_) => kind::STREAM_LISTPACKS_2,
     }
+}
+
+/// Returns true if compact values are written as ziplists, the encoding before listpacks.
+fn has_ziplists(out: &Output) -> bool {
+    out.generation == Generation::Redis62
+}
+
+/// Returns true if a set that is not of integers is written as a listpack.
+fn is_packed_set(out: &Output, set: &Set) -> bool {
+    out.generation.rdb_version() >= PACKED_SETS && is_small(set)
+}
+
+/// Returns true if a set is small enough for a listpack. A server leaves a set that once was larger
+/// in the other encoding; both read the same.
+fn is_small(set: &Set) -> bool {
+    set.len() <= SET_PACKED_MAX && set.iter().all(|member| member.len() <= MEMBER_PACKED_MAX)
+}
+
+/// Returns true if a list fits into one node, or a set that is not of integers into a listpack.
+pub fn is_packed(value: &Value, node_size: i32) -> bool {
+    match value {
+        Value::Set(set) => set.integers().is_none() && is_small(set),
+        Value::List(list) => {
+            let mut node = Listpack::default();
+            for element in list.iter() {
+                if !has_room(&node, element.len(), node_size) {
+                    return false;
+                }
+                node.push(element);
+            }
+            true
+        }
+        _ => false,
+    }
+}
+
+/// Writes a compact value.
+fn packed(out: &mut Output, pack: Listpack) {
+    let bytes = pack.finish();
+    let bytes = if has_ziplists(out) { ziplist::of_listpack(&bytes) } else { bytes };
+    out.string(&bytes);
 }
 
 /// Writes a value, without the type byte that [`kind()`] returns.
@@ -39,6 +92,11 @@ pub(super) fn value(out: &mut Output, value: &Value) {
         Value::List(elements) => list(out, elements),
         Value::Set(set) => match set.integers() {
             Some(integers) => out.string(&intset::write(integers)),
+            None if is_packed_set(out, set) => {
+                let mut pack = Listpack::default();
+                set.iter().for_each(|member| pack.push(&member));
+                packed(out, pack);
+            }
             None => {
                 out.length(set.len() as u64);
                 set.iter().for_each(|member| out.string(&member));
@@ -51,7 +109,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
                 pack.push(field);
                 pack.push(value);
             }
-            out.string(&pack.finish());
+            packed(out, pack);
         }
         Value::Hash(hash) => {
             out.length(hash.len() as u64);
@@ -69,7 +127,7 @@ pub(super) fn value(out: &mut Output, value: &Value) {
                     None => pack.push(format_double(score).as_bytes()),
                 }
             }
-            out.string(&pack.finish());
+            packed(out, pack);
         }
         Value::SortedSet(set) => {
             out.length(set.len() as u64);
@@ -79,14 +137,17 @@ pub(super) fn value(out: &mut Output, value: &Value) {
                 out.raw(&score.to_le_bytes());
             }
         }
-        Value::Stream(stream) => stream::write(out, stream),
+        Value::Stream(stream) => {
+            let kind = kind(out, value);
+            stream::write(out, stream, kind);
+        }
     }
 }
 
 /// Writes a hash whose fields have a time to live, in milliseconds. Valkey writes -1 for none.
 /// Redis writes 0 for none, and in the general encoding the distance from the first time, plus one.
 fn timed_hash(out: &mut Output, hash: &Hash) {
-    if out.is_valkey {
+    if out.generation.is_valkey() {
         out.length(hash.len() as u64);
         for (field, value) in hash.iter() {
             out.string(field);
@@ -124,8 +185,10 @@ fn list(out: &mut Output, list: &List) {
     let nodes = nodes(list, out.list_node_size);
     out.length(nodes.len() as u64);
     for node in nodes {
-        out.length(PACKED);
-        out.string(&node.finish());
+        if !has_ziplists(out) {
+            out.length(PACKED);
+        }
+        packed(out, node);
     }
 }
 

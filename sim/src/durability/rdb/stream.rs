@@ -17,23 +17,31 @@ const DELETED: i64 = 1;
 const SAME_FIELDS: i64 = 2;
 /// Stands for an unknown number of entries that a group has read.
 const UNKNOWN: u64 = u64::MAX;
+/// Stands for the time of a consumer that no entry was pending for.
+const NEVER: i64 = -1;
 
-pub(super) fn write(out: &mut Output, Stream { log, groups }: &Stream) {
+/// Writes a stream in one of the three formats; the oldest one contains least.
+pub(super) fn write(out: &mut Output, Stream { log, groups }: &Stream, kind: u8) {
+    let is_oldest = kind == kind::STREAM_LISTPACKS;
     out.length(log.nodes().len() as u64);
     for node in log.nodes() {
         out.string(&node.base().to_bytes());
         out.string(&packed(node));
     }
     out.length(log.len() as u64);
-    for id in [log.last_id, log.first_id, log.max_deleted_id] {
-        parts(out, id);
+    parts(out, log.last_id);
+    if !is_oldest {
+        parts(out, log.first_id);
+        parts(out, log.max_deleted_id);
+        out.length(log.entries_added);
     }
-    out.length(log.entries_added);
     out.length(groups.len() as u64);
     for (name, group) in groups {
         out.string(name);
         parts(out, group.last_id);
-        out.length(group.entries_read.map_or(UNKNOWN, |read| read as u64));
+        if !is_oldest {
+            out.length(group.entries_read.map_or(UNKNOWN, |read| read as u64));
+        }
         out.length(group.pending().len() as u64);
         for (id, pending) in group.pending() {
             out.raw(&id.to_bytes());
@@ -44,6 +52,9 @@ pub(super) fn write(out: &mut Output, Stream { log, groups }: &Stream) {
         for (name, consumer) in group.consumers() {
             out.string(name);
             out.raw(&consumer.seen_ms.to_le_bytes());
+            if kind == kind::STREAM_LISTPACKS_3 {
+                out.raw(&consumer.active_ms.unwrap_or(NEVER).to_le_bytes());
+            }
             out.length(consumer.pending().len() as u64);
             consumer.pending().iter().for_each(|id| out.raw(&id.to_bytes()));
         }
@@ -83,9 +94,9 @@ fn packed(node: &Node) -> Vec<u8> {
     pack.finish()
 }
 
-/// Reads a stream in either format; the older one contains less.
+/// Reads a stream in one of the three formats; the oldest one contains least.
 pub(super) fn read(input: &mut Input<'_>, kind: u8) -> Result<Stream, RdbError> {
-    let is_older = kind == kind::STREAM_LISTPACKS;
+    let is_oldest = kind == kind::STREAM_LISTPACKS;
     let mut log = Log::default();
     for _ in 0..input.length()? {
         let base = input.string()?;
@@ -96,7 +107,7 @@ pub(super) fn read(input: &mut Input<'_>, kind: u8) -> Result<Stream, RdbError> 
     }
     let len = input.length()?;
     log.last_id = id(input)?;
-    if is_older {
+    if is_oldest {
         log.find_first();
         log.entries_added = len as u64;
     } else {
@@ -110,12 +121,12 @@ pub(super) fn read(input: &mut Input<'_>, kind: u8) -> Result<Stream, RdbError> 
     for _ in 0..input.length()? {
         let name = input.string()?;
         let last_id = id(input)?;
-        let entries_read = if is_older {
+        let entries_read = if is_oldest {
             log.position(last_id)
         } else {
             Some(input.number()?).filter(|read| *read != UNKNOWN).map(|read| read as i64)
         };
-        let group = group(input, last_id, entries_read)?;
+        let group = group(input, kind, last_id, entries_read)?;
         if groups.insert(name, group).is_some() {
             return Err(DAMAGED);
         }
@@ -131,7 +142,12 @@ fn raw_id(input: &mut Input<'_>) -> Result<StreamId, RdbError> {
     Ok(StreamId::from_bytes(input.array("the id of an entry")?))
 }
 
-fn group(input: &mut Input<'_>, last_id: StreamId, entries_read: Option<i64>) -> Result<Group, RdbError> {
+fn group(
+    input: &mut Input<'_>,
+    kind: u8,
+    last_id: StreamId,
+    entries_read: Option<i64>,
+) -> Result<Group, RdbError> {
     let mut group = Group::new(last_id, entries_read);
     let mut pending = BTreeMap::new();
     for _ in 0..input.length()? {
@@ -144,6 +160,10 @@ fn group(input: &mut Input<'_>, last_id: StreamId, entries_read: Option<i64>) ->
     for _ in 0..input.length()? {
         let name = input.string()?;
         let seen_ms = i64::from_le_bytes(input.array("a time")?);
+        let active_ms = match kind {
+            kind::STREAM_LISTPACKS_3 => Some(i64::from_le_bytes(input.array("a time")?)),
+            _ => None,
+        };
         if !group.create_consumer(&name, seen_ms) {
             return Err(DAMAGED);
         }
@@ -153,6 +173,7 @@ fn group(input: &mut Input<'_>, last_id: StreamId, entries_read: Option<i64>) ->
             let (delivered_ms, deliveries) = pending.remove(&id).ok_or(DAMAGED)?;
             group.assign(id, &name, delivered_ms, deliveries);
         }
+        group.activate(&name, active_ms.filter(|at| *at != NEVER));
     }
     if pending.is_empty() { Ok(group) } else { Err(DAMAGED) }
 }
@@ -252,37 +273,55 @@ mod tests {
         stream
     }
 
-    fn written(stream: &Stream) -> Vec<u8> {
+    fn written(stream: &Stream, kind: u8) -> Vec<u8> {
         let mut out = Output::new(&Config::default());
-        write(&mut out, stream);
+        write(&mut out, stream, kind);
         out.into_bytes()
     }
 
     #[test]
     fn what_is_written_is_read_and_cut_anywhere_it_is_refused() {
-        for stream in [sample(), Stream::default()] {
-            let bytes = written(&stream);
-            let mut input = Input::new(&bytes);
-            assert_eq!(read(&mut input, kind::STREAM_LISTPACKS_2), Ok(stream));
-            assert_eq!(input.left(), 0);
-            for end in 0..bytes.len() {
-                assert!(
-                    read(&mut Input::new(&bytes[..end]), kind::STREAM_LISTPACKS_2).is_err(),
-                    "cut at {end}"
-                );
+        for kind in [kind::STREAM_LISTPACKS_2, kind::STREAM_LISTPACKS_3] {
+            for stream in [sample(), Stream::default()] {
+                let bytes = written(&stream, kind);
+                let mut input = Input::new(&bytes);
+                assert_eq!(read(&mut input, kind), Ok(stream));
+                assert_eq!(input.left(), 0);
+                for end in 0..bytes.len() {
+                    assert!(read(&mut Input::new(&bytes[..end]), kind).is_err(), "cut at {end}");
+                }
             }
+        }
+    }
+
+    /// The oldest format has neither the counters of the log nor those of the groups: a reader
+    /// derives them from the entries.
+    #[test]
+    fn the_oldest_format_keeps_the_entries_and_who_has_read_them() {
+        let stream = sample();
+        let bytes = written(&stream, kind::STREAM_LISTPACKS);
+        let mut input = Input::new(&bytes);
+        let again = read(&mut input, kind::STREAM_LISTPACKS).expect("a stream");
+        assert_eq!(input.left(), 0);
+        assert_eq!(again.log.nodes().len(), stream.log.nodes().len());
+        assert_eq!((again.log.len(), again.log.last_id), (stream.log.len(), stream.log.last_id));
+        for (name, group) in &stream.groups {
+            let read = &again.groups[name];
+            assert_eq!((read.last_id, read.pending()), (group.last_id, group.pending()));
+            assert_eq!(read.consumers(), group.consumers());
         }
     }
 
     #[test]
     fn no_byte_turned_over_makes_a_panic() {
-        let bytes = written(&sample());
+        let bytes = written(&sample(), kind::STREAM_LISTPACKS_3);
         for at in 0..bytes.len() {
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
-                let _ = read(&mut Input::new(&damaged), kind::STREAM_LISTPACKS_2);
-                let _ = read(&mut Input::new(&damaged), kind::STREAM_LISTPACKS);
+                for kind in [kind::STREAM_LISTPACKS, kind::STREAM_LISTPACKS_2, kind::STREAM_LISTPACKS_3] {
+                    let _ = read(&mut Input::new(&damaged), kind);
+                }
             }
         }
     }

@@ -5,7 +5,8 @@ use bytes::Bytes;
 use super::{Output, crc64::crc64, opcode, save};
 use crate::{
     config::{Config, Eviction},
-    keyspace::Db,
+    generation::{Generation, VALKEY_RDB},
+    keyspace::{Db, Value},
     script::Libraries,
 };
 
@@ -19,8 +20,8 @@ pub struct Origin {
     pub replication: Option<(String, u64, usize)>,
     /// True for the base of an append-only file.
     pub aof_base: bool,
-    /// True for a replica, which may be of an older generation of servers.
-    pub for_replica: bool,
+    /// The version for replicas that may read no newer one; `None` for the generation's own.
+    pub version: Option<u16>,
 }
 
 /// Writes a library of functions.
@@ -29,15 +30,25 @@ pub fn library(out: &mut Output, code: &[u8]) {
     out.string(code);
 }
 
+/// Returns the number of the first database with a value that no snapshot of this version holds: a
+/// hash whose fields have a time to live, in an older version than the first of Valkey's own.
+pub fn unwritable(dbs: &[Db], version: u16, config: &Config) -> Option<usize> {
+    if !config.generation.is_valkey() || version >= VALKEY_RDB {
+        return None;
+    }
+    let has_times = |value: &Value| matches!(value, Value::Hash(hash) if hash.has_times());
+    dbs.iter().position(|db| db.entries().iter().any(|(_, entry)| has_times(&entry.value)))
+}
+
 /// Returns the snapshot of `dbs` and of the function libraries. It includes expired keys that are
 /// not deleted yet, as in Redis: the loading server decides about them.
 pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config) -> Bytes {
     let mut out = Output::new(config);
     let generation = config.generation;
-    let version =
-        if origin.for_replica { generation.rdb_version_for_replicas() } else { generation.rdb_version() };
+    let version = origin.version.unwrap_or(generation.rdb_version());
     // The versions that are Valkey's own have another name before them.
-    let header = if version < 80 { format!("REDIS{version:04}") } else { format!("VALKEY{version:03}") };
+    let header =
+        if version < VALKEY_RDB { format!("REDIS{version:04}") } else { format!("VALKEY{version:03}") };
     out.raw(header.as_bytes());
     let created_ms = origin.created.saturating_mul(1000);
     let writer = if generation.is_valkey() { "valkey-ver" } else { "redis-ver" };
@@ -49,7 +60,8 @@ pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config
         aux(&mut out, "repl-id", id);
         aux(&mut out, "repl-offset", &offset.to_string());
     }
-    aux(&mut out, "aof-base", if origin.aof_base { "1" } else { "0" });
+    let base = if generation == Generation::Redis62 { "aof-preamble" } else { "aof-base" };
+    aux(&mut out, base, if origin.aof_base { "1" } else { "0" });
     libraries.iter().for_each(|each| library(&mut out, &each.code));
     for (number, db) in dbs.iter().enumerate().filter(|(_, db)| !db.is_empty()) {
         out.byte(opcode::SELECT_DB);

@@ -1,12 +1,22 @@
-//! Ziplists and zipmaps, the compact encodings before listpacks. They are only read: no server
-//! since 7.0 writes them.
+//! Ziplists and zipmaps, the compact encodings before listpacks. Redis 6.2 writes ziplists; all
+//! servers read both.
 
 use bytes::Bytes;
 
-use super::{RdbError, listpack::little};
+use super::{
+    Item, RdbError,
+    listpack::{listpack, little},
+};
 
 const ZIPLIST: RdbError = RdbError::Damaged("a ziplist");
 const ZIPMAP: RdbError = RdbError::Damaged("a zipmap");
+/// Bytes before the first element of a ziplist: the number of its bytes, the offset of its last
+/// element, the number of elements.
+const HEADER: usize = 10;
+/// Stands before the length of a long element in four bytes.
+const FAR: u8 = 0xfe;
+/// The last byte of a ziplist.
+const END: u8 = 0xff;
 
 fn text(n: i64) -> Bytes {
     Bytes::from(n.to_string())
@@ -72,6 +82,59 @@ pub(super) fn ziplist(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
     if at + 1 == bytes.len() && tail == last && counted { Ok(elements) } else { Err(ZIPLIST) }
 }
 
+/// Returns the ziplist with the elements of a listpack that this node has written.
+pub(super) fn of_listpack(pack: &[u8]) -> Vec<u8> {
+    let items = listpack(pack).unwrap_or_default();
+    let mut out = vec![0; HEADER];
+    let (mut before, mut last) = (0, HEADER);
+    for item in &items {
+        let start = out.len();
+        match u8::try_from(before) {
+            Ok(short) if short < FAR => out.push(short),
+            _ => {
+                out.push(FAR);
+                out.extend((before as u32).to_le_bytes());
+            }
+        }
+        match item {
+            Item::Integer(n) => put_integer(&mut out, *n),
+            Item::Text(text) => put_text(&mut out, text),
+        }
+        (before, last) = (out.len() - start, start);
+    }
+    out.push(END);
+    let (size, count) = (out.len() as u32, items.len().min(usize::from(u16::MAX)) as u16);
+    out[..4].copy_from_slice(&size.to_le_bytes());
+    out[4..8].copy_from_slice(&(last as u32).to_le_bytes());
+    out[8..HEADER].copy_from_slice(&count.to_le_bytes());
+    out
+}
+
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    match text.len() {
+        len @ 0..=0x3f => out.push(len as u8),
+        len @ 0x40..=0x3fff => out.extend([0x40 | (len >> 8) as u8, len as u8]),
+        len => {
+            out.push(0x80);
+            out.extend((len as u32).to_be_bytes());
+        }
+    }
+    out.extend_from_slice(text);
+}
+
+fn put_integer(out: &mut Vec<u8>, n: i64) {
+    let (mark, width) = match n {
+        0..=12 => return out.push(0xf1 + n as u8),
+        -0x80..=0x7f => (0xfe, 1),
+        -0x8000..=0x7fff => (0xc0, 2),
+        -0x80_0000..=0x7f_ffff => (0xf0, 3),
+        -0x8000_0000..=0x7fff_ffff => (0xd0, 4),
+        _ => (0xe0, 8),
+    };
+    out.push(mark);
+    out.extend_from_slice(&n.to_le_bytes()[..width]);
+}
+
 /// Returns the elements of a zipmap, fields and values in turn. Each comes after its length; a
 /// value comes also after the number of spare bytes that follow it.
 pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
@@ -111,6 +174,7 @@ pub(super) fn zipmap(bytes: &[u8]) -> Result<Vec<Bytes>, RdbError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::durability::rdb::Listpack;
 
     /// Returns an element of `letters` letters, after `before`: the length of the element before,
     /// in the form of the first bytes.
@@ -141,6 +205,28 @@ mod tests {
         let head = [(size as u32).to_le_bytes(), 10_u32.to_le_bytes()].concat();
         let whole = [&head[..], &[1, 0], &element, &[0xff]].concat();
         assert_eq!(ziplist(&whole).map(|elements| elements[0].len()), Ok(0x10203));
+    }
+
+    /// As Redis 6.2.5 dumps `HSET h f v n 300` and `ZADD z 1.5 a 3 b`; and elements of every form.
+    #[test]
+    fn a_listpack_becomes_a_ziplist() {
+        let of = |words: &[&[u8]]| {
+            let mut pack = Listpack::default();
+            words.iter().for_each(|word| pack.push(word));
+            of_listpack(&pack.finish())
+        };
+        let hash = b"\x18\0\0\0\x13\0\0\0\x04\0\0\x01f\x03\x01v\x03\x01n\x03\xc0\x2c\x01\xff";
+        assert_eq!(of(&[b"f", b"v", b"n", b"300"]), hash);
+        let scores = b"\x18\0\0\0\x15\0\0\0\x04\0\0\x01a\x03\x031.5\x05\x01b\x03\xf4\xff";
+        assert_eq!(of(&[b"a", b"1.5", b"b", b"3"]), scores);
+        let long = [63, 64, 250, 251, 252, 300, 0x3fff, 0x4000].map(|len| vec![b'x'; len]);
+        let integers =
+            [0, 12, 13, -1, 127, -128, 128, 32_767, -32_769, 8_388_607, 8_388_608, i64::MIN, i64::MAX];
+        let integers = integers.map(|n: i64| n.to_string().into_bytes());
+        let words: Vec<&[u8]> = long.iter().chain(&integers).map(Vec::as_slice).collect();
+        let read = ziplist(&of(&words)).expect("a ziplist");
+        assert_eq!(read.iter().map(|word| &word[..]).collect::<Vec<_>>(), words);
+        assert_eq!(of(&[]), b"\x0b\0\0\0\x0a\0\0\0\0\0\xff");
     }
 
     /// Each field of the header must be right: number of bytes, offset of the last element, number

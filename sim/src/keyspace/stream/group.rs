@@ -23,6 +23,9 @@ pub struct Pending {
 pub struct Consumer {
     /// Wall-clock time of the last command that named the consumer, in milliseconds.
     pub seen_ms: i64,
+    /// Wall-clock time at which an entry last became pending for the consumer, in milliseconds;
+    /// `None` if none has.
+    pub active_ms: Option<i64>,
     pending: BTreeSet<StreamId>,
 }
 
@@ -80,6 +83,13 @@ impl Group {
         self.consumers.get_mut(name).map(|consumer| consumer.seen_ms = now_ms).is_some()
     }
 
+    /// Records the time at which an entry became pending for a consumer.
+    pub fn activate(&mut self, name: &[u8], active_ms: Option<i64>) {
+        if let Some(consumer) = self.consumers.get_mut(name) {
+            consumer.active_ms = active_ms;
+        }
+    }
+
     /// Adds a consumer; returns false if one of that name exists.
     pub fn create_consumer(&mut self, name: &Bytes, now_ms: i64) -> bool {
         if self.consumers.contains_key(name) {
@@ -87,7 +97,7 @@ impl Group {
         }
         // Copy the name, which may be a slice of a larger buffer, so that the buffer can be freed.
         let name = Bytes::copy_from_slice(name);
-        self.consumers.insert(name, Consumer { seen_ms: now_ms, pending: BTreeSet::new() });
+        self.consumers.insert(name, Consumer { seen_ms: now_ms, active_ms: None, pending: BTreeSet::new() });
         true
     }
 
