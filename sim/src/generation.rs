@@ -255,6 +255,8 @@ pub enum Feature {
     CallerWrites,
     /// WAITAOF takes bytes that are only written for synced.
     EarlySynced,
+    /// `SENTINEL FAILOVER name COORDINATED`.
+    CoordinatedFailover,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -299,6 +301,12 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::valkey(8, 0),
         "WAITAOF with `appendfsync everysec` counts a write as synced once a turn of the event loop has \
          written nothing, up to a second before it is synced",
+    ),
+    (
+        Feature::CoordinatedFailover,
+        Since::valkey(9, 0),
+        "`SENTINEL FAILOVER COORDINATED` has the master hand its role over, once a majority of the Sentinels \
+         has voted; without COORDINATED, too, the master is SDOWN up to the next tick",
     ),
 ];
 

@@ -25,8 +25,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     (
         Generation::Valkey91,
         "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No MSETEX, \
-         CLUSTERSCAN, slot migration by the cluster itself, or SENTINEL FAILOVER with COORDINATED. Replicas \
-         get snapshots of version 11 whatever their generation.",
+         CLUSTERSCAN, or slot migration by the cluster itself. Replicas get snapshots of version 11 whatever \
+         their generation.",
     ),
 ];
 
