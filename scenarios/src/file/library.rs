@@ -43,6 +43,7 @@ pub const ALL: &[Stock] = stock![
     "faster_multi/values_in_common.toml",
     "generation/compare_commands.toml",
     "generation/durable_grant.toml",
+    "generation/planned_failover.toml",
     "latch/lost_count_down_reply.toml",
     "latch/set_while_counted_down.toml",
     "latch/vanished.toml",
