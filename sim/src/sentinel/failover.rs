@@ -57,8 +57,8 @@ impl Sentinel {
     /// SENTINEL FAILOVER: begins a failover of a master that need not be down.
     ///
     /// # Errors
-    /// If the master is unknown, cannot hand its role over as requested, is in a failover, or has no
-    /// replica that is fit.
+    /// If the master is unknown, cannot hand its role over as requested, is in a failover, or has
+    /// no replica that is fit.
     pub fn force_failover(&mut self, env: &mut Env, name: &str, form: ByHand) -> Result<(), Refusal> {
         let now = env.wall.as_millis();
         let Some(mut master) = self.masters.remove(name) else { return Err(Refusal::Unknown) };

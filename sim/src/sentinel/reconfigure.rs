@@ -22,8 +22,8 @@ impl Sentinel {
         self.send_transaction(master, who, &[&["SLAVEOF", &host, &port], rewrite, kill, kill_subscribers])
     }
 
-    /// Makes the master hold back writes for `ms` milliseconds and hand its role over to `to` within
-    /// that time. Returns true if everything could be sent.
+    /// Makes the master hold back writes for `ms` milliseconds and hand its role over to `to`
+    /// within that time. Returns true if everything could be sent.
     pub(super) fn send_failover(&mut self, master: &mut Master, to: &Address, ms: i64) -> bool {
         let (port, ms) = (to.port.to_string(), ms.to_string());
         let pause: &[&str] = &["CLIENT", "PAUSE", &ms, "WRITE"];
