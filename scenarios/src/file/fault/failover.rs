@@ -8,7 +8,7 @@ use super::{Effect, FaultAction, Targets, does};
 use crate::file::{name::Name, selector::Hosts};
 
 pub(super) const ABOUT: &str =
-    "Has a replica of a cluster take over (CLUSTER FAILOVER), or a Sentinel replace a master (SENTINEL FAILOVER).";
+    "Has a replica of a cluster take over (CLUSTER FAILOVER), or a Sentinel one (SENTINEL FAILOVER).";
 
 /// Makes a replica take over from its master: in a cluster by the replica itself (CLUSTER
 /// FAILOVER), elsewhere by a Sentinel (SENTINEL FAILOVER).
