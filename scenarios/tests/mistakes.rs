@@ -233,6 +233,25 @@ fn options_of_sentinels_are_checked_as_those_of_nodes() {
 }
 
 #[test]
+fn a_failover_is_by_a_sentinel_that_can() {
+    let group = GOOD.replace("[client.c1]", "[sentinel.s]\ncount = 2\n[client.c1]");
+    for (keys, says) in [
+        ("master = «\"redis\"», coordinated = true", "say which one does"),
+        ("«coordinated» = true", "only Sentinels have coordinated failovers"),
+        ("sentinel = «\"s3\"», master = \"redis\"", "there is no host `s3`"),
+        ("sentinel = «\"redis\"», master = \"redis\"", "by a Sentinel, and `redis` is none"),
+        ("«sentinel» = \"s1\"", "does not say what the Sentinel replaces"),
+        ("«how» = \"force\", sentinel = \"s\", master = \"redis\"", "`how` is about clusters"),
+        ("sentinel = \"s\", master = «\"m\"»", "Sentinel s watches no master `m`"),
+        ("sentinel = \"s1\", master = \"redis\", «coordinated» = true", "has no COORDINATED on Sentinel s"),
+        ("sentinel = \"@any-sentinel\", master = \"redis\", «coordinated» = true", "has no COORDINATED"),
+    ] {
+        check(&group.replace("crash = \"redis\"", &format!("failover = {{ {keys} }}")), says);
+    }
+    with("crash = \"redis\"", "«failover» = {}", "needs the `replica` of a cluster");
+}
+
+#[test]
 fn a_client_asks_sentinels_that_are_there_and_knows_no_nodes_beside_them() {
     with("steps =", "sentinels = [«\"s\"»]\nsteps =", "there is no Sentinel `s`");
     let sentinel = GOOD.replace("[client.c1]", "[sentinel.s]\n[client.c1]");

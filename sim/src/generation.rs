@@ -286,6 +286,8 @@ pub enum Feature {
     StreamCounters,
     /// Consumers of streams have the time of their last success, and are seen whenever they ask.
     ConsumerActivity,
+    /// `SENTINEL FAILOVER name COORDINATED`.
+    CoordinatedFailover,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -385,6 +387,10 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::redis(7, 2),
         "a consumer that reads or claims in vain is created and seen, too; XINFO has the time since it last \
          got an entry, `inactive`, and `active-time`",
+        Feature::CoordinatedFailover,
+        Since::valkey(9, 0),
+        "`SENTINEL FAILOVER COORDINATED` has the master hand its role over, once a majority of the Sentinels \
+         has voted; without COORDINATED, too, the master is SDOWN up to the next tick",
     ),
 ];
 

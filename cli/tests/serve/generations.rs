@@ -7,6 +7,16 @@ use lockstorm_sim::generation::{Feature, Generation};
 
 use crate::served::{self, Served, folder};
 
+/// The program of a real server of a generation, if it is installed.
+pub(crate) fn program(generation: Generation) -> Option<PathBuf> {
+    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
+    let program = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
+    let program = program.join(generation.name());
+    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
+    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
+    program.exists().then_some(program)
+}
+
 /// The simulated server of a generation, and the real one if there is one.
 fn servers(generation: Generation, folder: &Path) -> Vec<(String, Served)> {
     // A script is busy after a tenth of a second, and gives others their turns.

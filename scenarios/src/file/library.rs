@@ -45,6 +45,7 @@ pub const ALL: &[Stock] = stock![
     "generation/compare_commands.toml",
     "generation/durable_grant.toml",
     "generation/field_lease.toml",
+    "generation/planned_failover.toml",
     "generation/rolling_upgrade.toml",
     "generation/script_eviction.toml",
     "generation/slot_migration.toml",

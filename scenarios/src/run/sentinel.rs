@@ -7,6 +7,7 @@ use lockstorm_sim::{
     config::Config,
     drive::DrivenNode,
     env::{Env, Observation},
+    generation::Generation,
     server::Server,
     world::{self, HostCtx},
 };
@@ -26,6 +27,7 @@ struct SimulatedSentinel {
     stage: Rc<Stage>,
     file: String,
     options: Vec<(String, String)>,
+    generation: Generation,
     node: DrivenNode,
     operated: Rc<OperatedSentinel>,
 }
@@ -55,13 +57,13 @@ impl Operated for OperatedSentinel {
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
     let sentinel = planned.software::<PlannedSentinel>().filter(|_| planned.engine != Engine::Real)?;
     let (stage, file, options) = (planned.stage.clone(), sentinel.file.clone(), sentinel.options.clone());
-    let node = DrivenNode::new();
-    Some(Box::new(SimulatedSentinel { stage, file, options, node, operated: Rc::default() }))
+    let (node, generation) = (DrivenNode::new(), sentinel.generation);
+    Some(Box::new(SimulatedSentinel { stage, file, options, generation, node, operated: Rc::default() }))
 }
 
 impl SimulatedSentinel {
     fn config(&self) -> Config {
-        let mut config = Config { port: PORT, ..Config::default() };
+        let mut config = Config { port: PORT, ..Config::of(self.generation) };
         operator::set(&mut config, self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         config
     }

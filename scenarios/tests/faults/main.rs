@@ -12,6 +12,7 @@ mod disks;
 mod hosts;
 mod links;
 mod messages;
+mod sentinels;
 
 use std::collections::BTreeMap;
 

@@ -25,7 +25,7 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     (
         Generation::Valkey91,
         "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No MSETEX, \
-         CLUSTERSCAN, or SENTINEL FAILOVER with COORDINATED. The copy of a slot migration takes no time, and its \
+         or CLUSTERSCAN. The copy of a slot migration takes no time, and its \
          link to the target is no client. A snapshot does not say that a slot is being imported: a replica that \
          synchronizes fully in the middle of an import takes its keys for its master's own.",
     ),

@@ -6,7 +6,7 @@ use super::{
     HELLO, Sentinel,
     instance::{Flags, Kind, Route, Who},
     link::{Asked, Channel, Line, Request, lose},
-    master::Master,
+    master::{Master, Stage},
 };
 use crate::{
     event::{Action, ConnId},
@@ -129,6 +129,11 @@ impl Sentinel {
     pub(super) fn send_periodic(&mut self, now: i64, master: &mut Master, who: &Who) {
         let times = self.settings.times;
         let urgent = master.own.is(Flags::O_DOWN | Flags::FAILOVER_IN_PROGRESS);
+        // A master that pauses for a coordinated failover would hold back a hello, and with it all
+        // later commands of the connection.
+        let is_quiet = *who == Who::Master
+            && master.own.is(Flags::COORDINATED_FAILOVER)
+            && master.stage < Stage::ReconfSlaves;
         let down_after = master.settings.down_after;
         let pending_max = self.pending_max(master, who);
         let (Some(instance), Some(link)) = (master.instance(who), self.link(master, who)) else { return };
@@ -142,7 +147,7 @@ impl Sentinel {
         let wants_info = instance.kind != Kind::Sentinel
             && (instance.info_refresh == 0 || now - instance.info_refresh > info_period);
         let wants_ping = now - link.last_pong > ping_period && now - link.last_ping > ping_period / 2;
-        let wants_hello = now - instance.last_hello_sent > times.publish;
+        let wants_hello = now - instance.last_hello_sent > times.publish && !is_quiet;
         if wants_info {
             self.ask(master, who, &["INFO"], Asked::Info);
         }

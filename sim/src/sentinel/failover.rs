@@ -18,7 +18,23 @@ pub enum Refusal {
     InProgress,
     /// No replica is fit to be promoted.
     NoGoodReplica,
+    /// The failover is to be coordinated, and the master has no command FAILOVER.
+    NoGoodMaster,
 }
+
+/// The forms of SENTINEL FAILOVER.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ByHand {
+    /// The Sentinel promotes a replica, and asks neither other Sentinels nor the master.
+    Forced,
+    /// The same from Valkey 9.0 on: the master counts as SDOWN up to the next tick.
+    ForcedAsDown,
+    /// A majority of the Sentinels votes, and the master hands its role over to the replica.
+    Coordinated,
+}
+
+/// The shortest time in milliseconds in which a master is asked to hand its role over.
+const HAND_OVER_MIN: i64 = 1_000;
 
 impl Sentinel {
     pub(super) fn starts_failover(&self, now: i64, master: &Master) -> bool {
@@ -38,21 +54,34 @@ impl Sentinel {
         master.go_to(Stage::WaitStart, now);
     }
 
-    /// SENTINEL FAILOVER: begins a failover that needs no agreement.
+    /// SENTINEL FAILOVER: begins a failover of a master that need not be down.
     ///
     /// # Errors
-    /// If the master is unknown, is in a failover, or has no replica that is fit.
-    pub fn force_failover(&mut self, env: &mut Env, name: &str) -> Result<(), Refusal> {
+    /// If the master is unknown, cannot hand its role over as requested, is in a failover, or has
+    /// no replica that is fit.
+    pub fn force_failover(&mut self, env: &mut Env, name: &str, form: ByHand) -> Result<(), Refusal> {
         let now = env.wall.as_millis();
         let Some(mut master) = self.masters.remove(name) else { return Err(Refusal::Unknown) };
-        let refusal = if master.own.is(Flags::FAILOVER_IN_PROGRESS) {
+        let is_coordinated = form == ByHand::Coordinated;
+        let refusal = if is_coordinated && !master.hands_over {
+            Some(Refusal::NoGoodMaster)
+        } else if master.own.is(Flags::FAILOVER_IN_PROGRESS) {
             Some(Refusal::InProgress)
         } else {
             self.select(now, &master).is_none().then_some(Refusal::NoGoodReplica)
         };
         if refusal.is_none() {
             self.start_failover(env, now, &mut master);
-            master.own.flags.insert(Flags::FORCE_FAILOVER);
+            let flag = if is_coordinated { Flags::COORDINATED_FAILOVER } else { Flags::FORCE_FAILOVER };
+            master.own.flags.insert(flag);
+            if form != ByHand::Forced && !master.own.is(Flags::S_DOWN) {
+                master.own.flags.insert(Flags::S_DOWN);
+                master.own.s_down_since = now;
+            }
+            if is_coordinated {
+                // Others are asked for their votes only about a master that is SDOWN.
+                self.ask_others(now, &mut master, true);
+            }
         }
         self.masters.insert(name.to_owned(), master);
         refusal.map_or(Ok(()), Err)
@@ -66,6 +95,9 @@ impl Sentinel {
         match master.stage {
             Stage::WaitStart => self.await_start(env, now, master),
             Stage::SelectSlave => self.choose(now, master),
+            Stage::SendSlaveofNoOne if master.own.is(Flags::COORDINATED_FAILOVER) => {
+                self.hand_over(now, master);
+            }
             Stage::SendSlaveofNoOne => self.promote(now, master),
             Stage::WaitPromotion if now - master.stage_since > master.settings.failover_timeout => {
                 self.abort(now, master, "-failover-abort-slave-timeout");
@@ -144,6 +176,19 @@ impl Sentinel {
         }
     }
 
+    /// Asks the master to hand its role over to the chosen replica in the time that is left.
+    fn hand_over(&mut self, now: i64, master: &mut Master) {
+        let Some(address) = master.promoted.clone() else { return };
+        let left = master.settings.failover_timeout - (now - master.stage_since);
+        if left < HAND_OVER_MIN {
+            return self.abort(now, master, "-failover-abort-master-timeout");
+        }
+        if master.own.is_connected() && self.send_failover(master, &address, left) {
+            self.tell_of("+failover-state-wait-promotion", master, &Who::Replica(address));
+            master.go_to(Stage::WaitPromotion, now);
+        }
+    }
+
     /// Handles the report of the chosen replica that it is a master.
     pub(super) fn promoted(&mut self, now: i64, master: &mut Master, who: &Who) {
         master.config_epoch = master.failover_epoch;
@@ -154,6 +199,10 @@ impl Sentinel {
             self.out.crash();
         }
         self.tell_of("+failover-state-reconf-slaves", master, &Who::Master);
+        if master.own.is(Flags::COORDINATED_FAILOVER) {
+            self.send_unpause(master, who);
+            self.send_unpause(master, &Who::Master);
+        }
         self.hasten_hellos(master);
     }
 
@@ -230,7 +279,8 @@ impl Sentinel {
 
     fn abort(&mut self, now: i64, master: &mut Master, event: &'static str) {
         self.tell_of(event, master, &Who::Master);
-        master.own.flags.remove(Flags::FAILOVER_IN_PROGRESS | Flags::FORCE_FAILOVER);
+        let over = Flags::FAILOVER_IN_PROGRESS | Flags::FORCE_FAILOVER | Flags::COORDINATED_FAILOVER;
+        master.own.flags.remove(over);
         master.go_to(Stage::None, now);
         if let Some(promoted) = master.promoted.take()
             && let Some(replica) = master.replicas.get_mut(&promoted)

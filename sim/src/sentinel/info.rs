@@ -19,6 +19,7 @@ struct Facts {
     priority: Option<i64>,
     offset: Option<u64>,
     announced: Option<bool>,
+    hands_over: bool,
 }
 
 impl Facts {
@@ -41,6 +42,7 @@ impl Facts {
                 "master_link_down_since_seconds" => facts.link_down_secs = value.parse().ok(),
                 "slave_priority" => facts.priority = value.parse().ok(),
                 "slave_repl_offset" => facts.offset = value.parse().ok(),
+                "master_failover_state" => facts.hands_over = true,
                 "replica_announced" => facts.announced = Some(value != "0"),
                 _ if key
                     .strip_prefix("slave")
@@ -80,6 +82,7 @@ impl Sentinel {
             }
         }
         if *who == Who::Master {
+            master.hands_over |= facts.hands_over;
             self.discover(now, master, &facts.replicas);
         }
         let Some(instance) = master.instance_mut(who) else { return };

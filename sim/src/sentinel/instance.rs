@@ -27,10 +27,12 @@ bitflags::bitflags! {
         const RECONF_DONE = 1 << 7;
         /// SENTINEL FAILOVER requested the failover, which needs no votes.
         const FORCE_FAILOVER = 1 << 8;
+        /// SENTINEL FAILOVER COORDINATED requested the failover: the master hands its role over.
+        const COORDINATED_FAILOVER = 1 << 9;
         /// SCRIPT KILL was sent to it because it was busy.
-        const SCRIPT_KILL_SENT = 1 << 9;
+        const SCRIPT_KILL_SENT = 1 << 10;
         /// It has restarted, and has not answered PING with PONG since.
-        const MASTER_REBOOT = 1 << 10;
+        const MASTER_REBOOT = 1 << 11;
     }
 }
 

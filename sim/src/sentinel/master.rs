@@ -59,6 +59,8 @@ pub(super) struct Master {
     /// below one second.
     pub(super) failover_start: i64,
     pub(super) promoted: Option<Address>,
+    /// Set once the INFO of a master had a state of the failover: it has the command FAILOVER.
+    pub(super) hands_over: bool,
 }
 
 impl Master {
@@ -77,6 +79,7 @@ impl Master {
             stage_since: 0,
             failover_start: 0,
             promoted: None,
+            hands_over: false,
         }
     }
 

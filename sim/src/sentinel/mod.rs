@@ -26,7 +26,7 @@ mod state;
 mod tick;
 mod vote;
 
-pub use failover::Refusal;
+pub use failover::{ByHand, Refusal};
 pub use file::{Mistake, OPTIONS, Scope, check_option, users_of, without_directives};
 pub use instance::Address;
 pub use outbox::{Outbox, Telling};

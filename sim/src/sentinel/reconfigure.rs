@@ -9,20 +9,40 @@ use super::{
     master::{Master, Stage},
 };
 
+/// The commands that save an instance's new role and disconnect its clients.
+const REWRITE_AND_KILL: [&[&str]; 3] =
+    [&["CONFIG", "REWRITE"], &["CLIENT", "KILL", "TYPE", "normal"], &["CLIENT", "KILL", "TYPE", "pubsub"]];
+
 impl Sentinel {
     /// Makes an instance follow `to`, or be a master if `to` is `None`. Disconnects its clients, so
     /// that they notice the change. Returns true if everything could be sent.
     pub(super) fn send_slaveof(&mut self, master: &mut Master, who: &Who, to: Option<&Address>) -> bool {
         let (host, port) = to.map_or(("NO".into(), "ONE".into()), |to| (to.ip.clone(), to.port.to_string()));
-        let transaction: [&[&str]; 6] = [
-            &["MULTI"],
-            &["SLAVEOF", &host, &port],
-            &["CONFIG", "REWRITE"],
-            &["CLIENT", "KILL", "TYPE", "normal"],
-            &["CLIENT", "KILL", "TYPE", "pubsub"],
-            &["EXEC"],
-        ];
-        transaction.iter().all(|words| self.ask(master, who, words, Asked::Nothing))
+        let [rewrite, kill, kill_subscribers] = REWRITE_AND_KILL;
+        self.send_transaction(master, who, &[&["SLAVEOF", &host, &port], rewrite, kill, kill_subscribers])
+    }
+
+    /// Makes the master hold back writes for `ms` milliseconds and hand its role over to `to`
+    /// within that time. Returns true if everything could be sent.
+    pub(super) fn send_failover(&mut self, master: &mut Master, to: &Address, ms: i64) -> bool {
+        let (port, ms) = (to.port.to_string(), ms.to_string());
+        let pause: &[&str] = &["CLIENT", "PAUSE", &ms, "WRITE"];
+        let failover: &[&str] = &["FAILOVER", "TO", &to.ip, &port, "TIMEOUT", &ms];
+        self.send_transaction(master, &Who::Master, &[pause, failover])
+    }
+
+    /// Ends the pause of an instance that has exchanged its role. Disconnects its clients, also
+    /// those whose writes it holds back.
+    pub(super) fn send_unpause(&mut self, master: &mut Master, who: &Who) -> bool {
+        let [rewrite, kill, kill_subscribers] = REWRITE_AND_KILL;
+        self.send_transaction(master, who, &[rewrite, kill, kill_subscribers, &["CLIENT", "UNPAUSE"]])
+    }
+
+    /// Sends commands between MULTI and EXEC; returns true if all could be sent.
+    fn send_transaction(&mut self, master: &mut Master, who: &Who, commands: &[&[&str]]) -> bool {
+        let (multi, exec): (&[&str], &[&str]) = (&["MULTI"], &["EXEC"]);
+        let mut all = [multi].into_iter().chain(commands.iter().copied()).chain([exec]);
+        all.all(|words| self.ask(master, who, words, Asked::Nothing))
     }
 
     pub(super) fn tell_switch(&mut self, master: &Master, to: &Address) {

@@ -321,6 +321,7 @@ fn flags(instance: &Instance, link: &Link) -> String {
     add(instance.is(Flags::RECONF_INPROG), "reconf_inprog");
     add(instance.is(Flags::RECONF_DONE), "reconf_done");
     add(instance.is(Flags::FORCE_FAILOVER), "force_failover");
+    add(instance.is(Flags::COORDINATED_FAILOVER), "coordinated_failover");
     add(instance.is(Flags::SCRIPT_KILL_SENT), "script_kill_sent");
     words.join(",")
 }

@@ -2,6 +2,7 @@
 //! Redis and of lockstorm, in any mixture.
 
 mod by_hand;
+mod coordinated;
 mod replies;
 mod shared;
 

@@ -156,7 +156,11 @@ fn check_fault(
     kind: &FaultKind,
 ) -> Result<(), Mistake> {
     let at = |key: &str, message: String| Err(Mistake::at(places.of_key(&["fault", name, key]), message));
-    let is_of_cluster = matches!(kind, FaultKind::Failover(_) | FaultKind::Reshard(_));
+    let is_of_cluster = match kind {
+        FaultKind::Failover(failover) => failover.replica.is_some(),
+        FaultKind::Reshard(_) => true,
+        _ => false,
+    };
     if is_of_cluster && !scenario.is_cluster() {
         return at(kind.name(), format!("fault `{name}` needs a cluster: nodes with `cluster = true`"));
     }

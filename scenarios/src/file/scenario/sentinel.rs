@@ -5,13 +5,22 @@ use std::num::NonZeroU32;
 use indexmap::IndexMap;
 use lockstorm_sim::{
     config::{Config, file::quoted, options},
+    generation::{self, Feature},
     sentinel::{OPTIONS, Scope, check_option},
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Algorithm, Client, Clock, Scenario, error::Mistake, group, places::Places};
-use crate::{file::name::Name, units::Span};
+use crate::{
+    file::{
+        fault::{Failover, FaultKind, How},
+        name::Name,
+        selector::{Hosts, Selector},
+        server::Generation,
+    },
+    units::Span,
+};
 
 /// A Sentinel, or `count` of them, with their common settings: `[sentinel.s]`. A Sentinel keeps its
 /// state over a crash, in its configuration file.
@@ -35,6 +44,8 @@ pub struct Sentinel {
     /// The number of replicas that are reconfigured at a time to follow the new master. Default:
     /// one.
     pub parallel_syncs: Option<NonZeroU32>,
+    /// The generation of the Sentinel, such as `"valkey-9.1"`. Default: Redis 7.0.
+    pub server: Option<Generation>,
     /// Other options as in `sentinel.conf`, with their values there: of the Sentinel
     /// (`sentinel-pass = "secret"`), of each master that it watches (`auth-pass = "secret"`,
     /// `rename-command = "SLAVEOF FOLLOW"`), or of the server that every Sentinel is
@@ -78,6 +89,11 @@ impl Sentinel {
     pub fn options_of_servers(&self) -> impl Iterator<Item = (&str, &str)> {
         let all = self.config.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         all.filter(|(name, _)| OF_SERVERS.contains(name))
+    }
+
+    /// Returns the generation of Sentinels that the simulator imitates.
+    pub fn generation(&self) -> generation::Generation {
+        self.server.map_or_else(Default::default, Generation::simulated)
     }
 
     /// Returns the nodes that are its masters at the start.
@@ -131,6 +147,83 @@ pub(super) fn check_config(name: &str, sentinel: &Sentinel, places: &Places<'_, 
         })?;
     }
     Ok(())
+}
+
+/// Checks a failover by Sentinels: they watch the master, and can coordinate the failover if they
+/// are to.
+pub(super) fn check_fault(
+    scenario: &Scenario,
+    places: &Places<'_, '_>,
+    name: &str,
+    kind: &FaultKind,
+) -> Result<(), Mistake> {
+    let FaultKind::Failover(failover) = kind else { return Ok(()) };
+    let of_key = |key: &str| places.of_key(&["fault", name, "failover", key]);
+    let Failover { replica, how, sentinel, master, coordinated } = failover;
+    let Some(sentinels) = sentinel else {
+        if let Some(master) = master {
+            let message = "a Sentinel replaces a master: say which one does, `sentinel = ..`";
+            return Err(Mistake::at(master.span(), message));
+        }
+        if *coordinated {
+            let message = "only Sentinels have coordinated failovers: add `sentinel = ..`";
+            return Err(Mistake::at(of_key("coordinated"), message));
+        }
+        if replica.is_none() {
+            let message = format!(
+                "fault `{name}` needs the `replica` of a cluster, or a `sentinel` and the `master` that it replaces"
+            );
+            return Err(Mistake::at(places.of_key(&["fault", name, "failover"]), message));
+        }
+        return Ok(());
+    };
+    if replica.is_some() {
+        let message = format!("fault `{name}` has both `replica` and `sentinel`: give one");
+        return Err(Mistake::at(of_key("replica"), message));
+    }
+    if *how != How::default() {
+        return Err(Mistake::at(of_key("how"), "`how` is about clusters: a Sentinel has `coordinated`"));
+    }
+    let Some(master) = master else {
+        let message = format!("fault `{name}` does not say what the Sentinel replaces: add `master = ..`");
+        return Err(Mistake::at(of_key("sentinel"), message));
+    };
+    for (group, one) in selected(scenario, sentinels)? {
+        if !one.masters(scenario).iter().any(|watched| watched == master.as_str()) {
+            let message = format!("Sentinel {group} watches no master `{}`", master.as_str());
+            return Err(Mistake::at(master.span(), message));
+        }
+        if *coordinated && !one.generation().has(Feature::CoordinatedFailover) {
+            let message = format!(
+                "SENTINEL FAILOVER has no COORDINATED on Sentinel {group}: give it server = \"valkey-9.1\""
+            );
+            return Err(Mistake::at(of_key("coordinated"), message));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the groups of Sentinels from which a fault selects. The names are already known to
+/// exist.
+fn selected<'a>(scenario: &'a Scenario, hosts: &Hosts) -> Result<Vec<(&'a String, &'a Sentinel)>, Mistake> {
+    let mut all = Vec::new();
+    for name in hosts.names() {
+        let selector = name.as_str().parse::<Selector>();
+        let is_meant = |group: &str| match &selector {
+            Ok(Selector::Named(host)) => group == host || scenario.members(group).contains(host),
+            Ok(
+                Selector::Sentinels | Selector::AnySentinel | Selector::Leader | Selector::SentinelMinority,
+            ) => true,
+            _ => false,
+        };
+        let before = all.len();
+        all.extend(scenario.sentinel.iter().filter(|(group, _)| is_meant(group.as_str())));
+        if all.len() == before {
+            let message = format!("this failover is by a Sentinel, and `{}` is none", name.as_str());
+            return Err(Mistake::at(name.span(), message));
+        }
+    }
+    Ok(all)
 }
 
 impl Client {

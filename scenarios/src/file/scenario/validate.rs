@@ -414,6 +414,7 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
             targets::are_nodes(names.scenario, kind.name(), hosts)?;
         }
     }
+    sentinel::check_fault(names.scenario, names.places, name, kind)?;
     match (entry.at, &entry.on) {
         (None, None) => {
             let message = format!("fault `{name}` needs a time: `at = \"3s\"` or `on = {{ .. }}`");

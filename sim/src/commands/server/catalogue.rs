@@ -7,7 +7,7 @@ use crate::{
         ALL, Begin, Categories, Error, Find, Flags, KeyFlags, KeySpec, Keys, Spec, docs, find_for, has_keys,
         key_specs, key_uses, sentinel, tips::tips,
     },
-    generation::Generation,
+    generation::{Feature, Generation},
     node::Node,
     resp::Reply,
 };
@@ -48,7 +48,7 @@ pub(super) fn describe(generation: Generation, spec: &'static Spec) -> Reply {
         spec.subcommands_in(generation).map(|sub| describe(generation, sub)).collect();
     Reply::Array(vec![
         Reply::bulk(spec.name),
-        Reply::Integer(spec.arity.into()),
+        Reply::Integer(arity(generation, spec).into()),
         words(flags(spec)),
         Reply::Integer(first),
         Reply::Integer(last),
@@ -58,6 +58,14 @@ pub(super) fn describe(generation: Generation, spec: &'static Spec) -> Reply {
         Reply::Set(key_specs(spec).iter().map(key_spec).collect()),
         if subcommands.is_empty() { Reply::Set(subcommands) } else { Reply::Array(subcommands) },
     ])
+}
+
+/// Returns the arity in a generation; that of the table is the widest of all generations.
+fn arity(generation: Generation, spec: &Spec) -> i32 {
+    match spec.name {
+        "sentinel|failover" if !generation.has(Feature::CoordinatedFailover) => 3,
+        _ => spec.arity,
+    }
 }
 
 /// Returns the first key, the last and the step, for clients that do not read the specifications.

@@ -4,7 +4,9 @@
 //! With `down-after-milliseconds` of 2,000 (D) and links of 1 ms, a tick (h) takes 52 to 100 ms.
 
 use super::*;
-use crate::{config::Config, drive::DrivenNode, env::Env, server::Server, world::node};
+use crate::{
+    config::Config, drive::DrivenNode, env::Env, generation::Generation, server::Server, world::node,
+};
 
 const NODES: [&str; 3] = ["m", "r1", "r2"];
 const SENTINELS: [&str; 3] = ["s1", "s2", "s3"];
@@ -21,10 +23,19 @@ struct Group {
     priorities: [i32; 2],
     /// The commands that `c` sends to `s1`, each with its second.
     commands: &'static [(i64, &'static str)],
+    /// That of the nodes and of the Sentinels.
+    generation: Generation,
 }
 
-const GROUP: Group =
-    Group { seed: 1, quorum: 2, failover_timeout: 60_000, more: "", priorities: [100, 100], commands: &[] };
+const GROUP: Group = Group {
+    seed: 1,
+    quorum: 2,
+    failover_timeout: 60_000,
+    more: "",
+    priorities: [100, 100],
+    commands: &[],
+    generation: Generation::Redis70,
+};
 
 /// An event of a Sentinel: its time in milliseconds, the Sentinel, the event's name and its
 /// message.
@@ -37,7 +48,8 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
     for (at, name) in NODES.into_iter().enumerate() {
         let driven = DrivenNode::new();
         builder = builder.host(name, move |ctx| {
-            let mut config = Config { replicaof: (at > 0).then(|| ("m".into(), 6379)), ..Config::default() };
+            let replicaof = (at > 0).then(|| ("m".into(), 6379));
+            let mut config = Config { replicaof, ..Config::of(group.generation) };
             config.announce.ip = name.into();
             config.announce.priority = if at > 0 { group.priorities[at - 1] } else { 100 };
             node::run(ctx, config, driven.clone())
@@ -52,7 +64,7 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
                  sentinel failover-timeout main {}\n{}",
                 group.quorum, group.failover_timeout, group.more
             );
-            let config = Config { port: 26379, ..Config::default() };
+            let config = Config { port: 26379, ..Config::of(group.generation) };
             node::run_with(ctx, 26379, driven.clone(), move |env: &mut Env, before| {
                 let saved =
                     before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));
@@ -86,6 +98,16 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
         told.then(|| (record.at.as_millis(), host.to_string(), event.to_owned(), message.to_owned()))
     });
     (said.collect(), replies)
+}
+
+/// Returns the replies to `c` without their times and line breaks.
+fn answers(replies: &str) -> Vec<&str> {
+    let parts = replies.split(r"\r\n@");
+    let mut answers: Vec<&str> =
+        parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start()).collect();
+    // The time of the last one.
+    answers.pop();
+    answers
 }
 
 /// Returns the names of one Sentinel's events from a second on, in order.
@@ -206,6 +228,110 @@ fn a_manual_failover_leaves_the_old_master_its_clients_for_ten_seconds() {
     let (switched, ..) = first(&said, "+switch-master", 20).expect("it is failed over");
     let (converted, ..) = first(&said, "+convert-to-slave", 20).expect("the old master is told");
     assert!((9_900..11_500).contains(&(converted - switched)), "{switched}, {converted}");
+}
+
+/// A group in which a client begins a coordinated failover at 15 s: the Sentinels' INFO of the
+/// master comes five seconds before and after.
+const COORDINATED: Group = Group {
+    commands: &[(15, "SENTINEL FAILOVER main COORDINATED"), (15, "SENTINEL FAILOVER main COORDINATED")],
+    generation: Generation::Valkey91,
+    ..GROUP
+};
+
+/// The events of a Sentinel of Valkey 9.1.2 whose peers have voted for it.
+#[test]
+fn a_coordinated_failover_leaves_no_second_master() {
+    for seed in 1..=4 {
+        let (said, replies) = said(Group { seed, ..COORDINATED }, &[], 50);
+        let expected = ["+OK", "-INPROG Failover already in progress"];
+        assert_eq!(answers(&replies), expected, "seed {seed}");
+        let expected = [
+            "+new-epoch",
+            "+try-failover",
+            "-sdown",
+            "+vote-for-leader",
+            "+elected-leader",
+            "+failover-state-select-slave",
+            "+selected-slave",
+            "+failover-state-send-slaveof-noone",
+            "+failover-state-wait-promotion",
+            "-role-change",
+            "+promoted-slave",
+            "+failover-state-reconf-slaves",
+            "+slave-reconf-sent",
+            "+slave-reconf-inprog",
+            "+slave-reconf-done",
+            "+failover-end",
+            "+switch-master",
+            "+slave",
+            "+slave",
+        ];
+        assert_eq!(names(&said, "s1", 15), expected, "seed {seed}");
+        for other in ["s2", "s3"] {
+            let told = names(&said, other, 15);
+            assert_eq!(told[..2], ["+new-epoch", "+vote-for-leader"], "seed {seed}, {other}");
+            assert_eq!(told[2..], ["+config-update-from", "+switch-master", "+slave", "+slave"], "{other}");
+        }
+        let (promoted, ..) = first(&said, "+promoted-slave", 15).expect("it hands over");
+        assert!((15_100..17_600).contains(&promoted), "seed {seed}: promoted at {promoted}");
+    }
+}
+
+#[test]
+fn a_coordinated_failover_needs_votes() {
+    let group = Group { failover_timeout: 5_000, ..COORDINATED };
+    let (said, _) = said(group, &[(14, "crash s2"), (14, "crash s3")], 30);
+    let (aborted, ..) = first(&said, "-failover-abort-not-elected", 15).expect("it is not elected");
+    assert!((20_000..21_200).contains(&aborted), "{aborted}");
+    assert_eq!(first(&said, "+selected-slave", 15), None);
+}
+
+/// The master is asked for it with the time that is left, and a frozen one does not answer.
+#[test]
+fn a_coordinated_failover_ends_after_its_time_without_a_promotion() {
+    let group = Group { failover_timeout: 5_000, ..COORDINATED };
+    let (frozen, _) = said(group, &[(15, "pause m")], 24);
+    let (asked, ..) = first(&frozen, "+failover-state-wait-promotion", 15).expect("it is asked");
+    let (aborted, ..) = first(&frozen, "-failover-abort-slave-timeout", 15).expect("it does not answer");
+    assert!((5_000..5_200).contains(&(aborted - asked)), "{asked}, {aborted}");
+    assert_eq!(first(&frozen, "+promoted-slave", 15), None);
+    // With less than a second left it is not asked at all.
+    let (late, _) = said(Group { failover_timeout: 1_000, ..COORDINATED }, &[], 20);
+    let (chosen, ..) = first(&late, "+selected-slave", 15).expect("it is chosen");
+    let (aborted, _, message) = first(&late, "-failover-abort-master-timeout", 15).expect("no time is left");
+    assert!((50..110).contains(&(aborted - chosen)), "{chosen}, {aborted}");
+    assert_eq!(message, "master main m 6379");
+}
+
+/// Only Valkey 9 has the option.
+#[test]
+fn a_failover_is_coordinated_where_the_sentinel_can_and_the_master_can() {
+    let replies = |generation, commands| said(Group { commands, generation, ..GROUP }, &[], 16).1;
+    let lacking: &[(i64, &str)] = &[(15, "SENTINEL FAILOVER main COORDINATED")];
+    for generation in [Generation::Redis70, Generation::Redis82, Generation::Valkey81] {
+        let error = "-ERR wrong number of arguments for 'sentinel|failover' command";
+        assert_eq!(answers(&replies(generation, lacking)), [error], "{generation}");
+    }
+    let rows: &[(i64, &str)] = &[
+        // Before the first INFO of the master.
+        (0, "SENTINEL FAILOVER main COORDINATED"),
+        (0, "SENTINEL FAILOVER main"),
+        (15, "SENTINEL FAILOVER x y"),
+        (15, "SENTINEL FAILOVER main y"),
+        (15, "SENTINEL FAILOVER main coordinated y"),
+        (15, "SENTINEL FAILOVER main"),
+        (15, "SENTINEL FAILOVER main coordinated"),
+    ];
+    let expected = [
+        "-NOGOODPRIMARY Primary does not support FAILOVER command",
+        "-NOGOODSLAVE No suitable replica to promote",
+        "-ERR No such master with that name",
+        "-ERR Unknown failover option specified",
+        "-ERR wrong number of arguments for 'sentinel|failover' command",
+        "+OK",
+        "-INPROG Failover already in progress",
+    ];
+    assert_eq!(answers(&replies(Generation::Valkey91, rows)), expected);
 }
 
 #[test]

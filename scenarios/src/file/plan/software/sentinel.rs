@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use lockstorm_sim::world::Entropy;
+use lockstorm_sim::{generation::Generation, world::Entropy};
 
 use crate::{
     file::{
@@ -19,6 +19,8 @@ pub struct PlannedSentinel {
     pub file: String,
     /// The options in it that every server has.
     pub options: Vec<(String, String)>,
+    /// The generation that it imitates.
+    pub generation: Generation,
 }
 
 impl Software for PlannedSentinel {
@@ -32,7 +34,9 @@ impl Software for PlannedSentinel {
     }
 
     fn words(&self) -> Vec<String> {
-        self.file.lines().map(str::to_owned).collect()
+        let other = Some(self.generation).filter(|generation| *generation != Generation::default());
+        let server = other.map(|generation| format!("server {generation}"));
+        server.into_iter().chain(self.file.lines().map(str::to_owned)).collect()
     }
 }
 
@@ -43,7 +47,8 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
             let options =
                 sentinel.options_of_servers().map(|(name, value)| (name.to_owned(), value.to_owned()));
             let file = sentinel.file(scenario, &name);
-            let software = Rc::new(PlannedSentinel { file, options: options.collect() });
+            let (options, generation) = (options.collect(), sentinel.generation());
+            let software = Rc::new(PlannedSentinel { file, options, generation });
             hosts.push(PlannedHost::draw(entropy, name, &sentinel.clock, software));
         }
     }
