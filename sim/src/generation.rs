@@ -255,6 +255,18 @@ pub enum Feature {
     CallerWrites,
     /// WAITAOF takes bytes that are only written for synced.
     EarlySynced,
+    /// A replica redirects clients with CLIENT CAPA to its master.
+    Redirect,
+    /// A master that becomes a replica redirects blocked clients, too.
+    RedirectBlocked,
+    /// The filter MAXAGE.
+    ClientAge,
+    /// The filter ID with several ids.
+    ClientIds,
+    /// CLIENT LIST has filters.
+    ClientListFilters,
+    /// The newer filters of CLIENT KILL and CLIENT LIST, and negated ones.
+    ClientFilters,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -299,6 +311,31 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::valkey(8, 0),
         "WAITAOF with `appendfsync everysec` counts a write as synced once a turn of the event loop has \
          written nothing, up to a second before it is synced",
+    ),
+    (
+        Feature::Redirect,
+        Since::valkey(8, 0),
+        "after `CLIENT CAPA redirect` a replica answers reads and writes with `-REDIRECT host:port` of its \
+         master; READONLY, which works outside a cluster, too, lets the client read",
+    ),
+    (
+        Feature::RedirectBlocked,
+        Since::valkey(9, 0),
+        "clients with `CLIENT CAPA redirect` that wait for keys get `-REDIRECT` when their master becomes a \
+         replica, and keep their connection",
+    ),
+    (
+        Feature::ClientAge,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "`CLIENT KILL MAXAGE` closes connections of that age in seconds",
+    ),
+    (Feature::ClientIds, Since::valkey(8, 1), "`CLIENT KILL ID` takes several ids"),
+    (Feature::ClientListFilters, Since::valkey(8, 1), "CLIENT LIST takes the filters of CLIENT KILL"),
+    (
+        Feature::ClientFilters,
+        Since::valkey(9, 0),
+        "CLIENT KILL and CLIENT LIST filter by NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, CAPA and IP, and \
+         `NOT-` before a filter inverts it",
     ),
 ];
 

@@ -194,6 +194,12 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         ctx.effects.propagated.push(Propagated { db: ctx.db, args, to });
     }
     ctx.node.stats.commands += u64::from(is_new);
+    // A blocked command has not run yet.
+    if ctx.block.is_none()
+        && let Some(session) = ctx.node.clients.sessions.get_mut(ctx.conn)
+    {
+        session.commands += 1;
+    }
     reply
 }
 

@@ -11,7 +11,7 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let container = find_for(ctx.node, &args[..1])?;
     let upper = String::from_utf8_lossy(&args[0]).to_ascii_uppercase();
     let mut lines = vec![format!("{upper} <subcommand> [<argument> ...], where the subcommand is one of:")];
-    for subcommand in container.subcommands {
+    for subcommand in container.subcommands_in(ctx.node.config.generation) {
         let (_, name) = subcommand.name.split_once('|').unwrap_or_default();
         let usage = format!("{} {}", name.to_ascii_uppercase(), docs::usage(subcommand));
         lines.push(usage.trim_end().to_owned());

@@ -28,8 +28,10 @@ pub(super) enum Passage {
 enum Refusal {
     /// The command is not allowed.
     Error(Error),
-    /// Another node of the cluster serves the keys.
+    /// Another node serves the keys.
     Elsewhere(Error),
+    /// The command waits until the node knows if it is still the master.
+    Hold,
 }
 
 impl From<Error> for Refusal {
@@ -67,6 +69,7 @@ impl Server {
             Ok(()) => {}
             Err(Refusal::Error(error)) => return self.refuse(conn, Some(spec), error),
             Err(Refusal::Elsewhere(error)) => return self.redirect(conn, spec, error),
+            Err(Refusal::Hold) => return Passage::Hold,
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let session = self.node.clients.sessions.live(conn);
@@ -105,7 +108,7 @@ impl Server {
             Some(transaction) if spec.flags.contains(Flags::RUNS_QUEUE) => &transaction.queue[..],
             _ => return declared(&self.node, spec, args),
         };
-        let asks = Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
+        let asks = Flags::READONLY | Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
         let allowed = Flags::LOADING | Flags::STALE;
         queue.iter().fold(spec.flags, |flags, args| {
             let Ok(queued) = find_in(&self.node.config, args) else { return flags };
@@ -147,6 +150,10 @@ impl Server {
         access::refuse(node, env, conn, spec, args, context).map_err(|denied| denied.error(spec))?;
         elsewhere::route(node, env, conn, spec, args)
             .map_err(|elsewhere| Refusal::Elsewhere(Error(elsewhere.text().into())))?;
+        if let Some(master) = elsewhere::master_for(node, conn, flags) {
+            let hands_over = node.replication.failover.is_some();
+            return Err(if hands_over { Refusal::Hold } else { Refusal::Elsewhere(master) });
+        }
         self.make_room(env);
         self.node.limit_tracking(env);
         let node = &mut self.node;
