@@ -265,6 +265,8 @@ pub enum Feature {
     ClientIds,
     /// CLIENT LIST has filters.
     ClientListFilters,
+    /// Logs of commands with large requests and replies.
+    CommandLog,
     /// The newer filters of CLIENT KILL and CLIENT LIST, and negated ones.
     ClientFilters,
 }
@@ -328,6 +330,12 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Feature::ClientAge,
         Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
         "`CLIENT KILL MAXAGE` closes connections of that age in seconds",
+    ),
+    (
+        Feature::CommandLog,
+        Since::valkey(8, 1),
+        "COMMANDLOG keeps commands with large requests and replies, too; the options of SLOWLOG have the names \
+         `commandlog-*` besides their own",
     ),
     (Feature::ClientIds, Since::valkey(8, 1), "`CLIENT KILL ID` takes several ids"),
     (Feature::ClientListFilters, Since::valkey(8, 1), "CLIENT LIST takes the filters of CLIENT KILL"),

@@ -5,7 +5,9 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Flags, Spec, access, debug, declared, elsewhere, find_for, find_in, permit},
+    commands::{
+        Error, Flags, Spec, access, debug, declared, elsewhere, find_for, find_in, permit, wrong_arity,
+    },
     env::Env,
     event::ConnId,
     node::{PauseMode, Receiving, clients::Role},
@@ -56,7 +58,10 @@ impl Server {
         }
         let spec = match found {
             Ok(spec) if spec.accepts(args.len()) => spec,
-            Ok(spec) => return self.refuse(conn, Some(spec), Error::arity(spec.name)),
+            Ok(spec) => {
+                let error = wrong_arity(self.node.config.generation, spec, args);
+                return self.refuse(conn, Some(spec), error);
+            }
             Err(error) => return self.refuse(conn, None, error),
         };
         if let Some(session) = self.node.clients.sessions.get_mut(conn)

@@ -268,6 +268,10 @@ pub struct Session {
     pub sent: u64,
     /// The number of its commands that have run, those of its transactions and scripts included.
     pub commands: u64,
+    /// The bytes of the request being run, in generations with COMMANDLOG.
+    pub request_len: usize,
+    /// The bytes of its reply so far.
+    pub reply_len: usize,
     /// Set by MULTI and WATCH. Valkey then keeps a queue for the connection, empty or not.
     pub has_queued: bool,
 }
@@ -335,6 +339,8 @@ impl Session {
             received: 0,
             sent: 0,
             commands: 0,
+            request_len: 0,
+            reply_len: 0,
             has_queued: false,
         }
     }
