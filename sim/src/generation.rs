@@ -267,6 +267,12 @@ pub enum Feature {
     ClientListFilters,
     /// Logs of commands with large requests and replies.
     CommandLog,
+    /// Counts of clients and keys in INFO.
+    ClientCounts,
+    /// The addresses in INFO.
+    Listeners,
+    /// Lua is a module.
+    LuaModule,
     /// The newer filters of CLIENT KILL and CLIENT LIST, and negated ones.
     ClientFilters,
 }
@@ -336,6 +342,17 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::valkey(8, 1),
         "COMMANDLOG keeps commands with large requests and replies, too; the options of SLOWLOG have the names \
          `commandlog-*` besides their own",
+    ),
+    (
+        Feature::ClientCounts,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "INFO counts subscribers, watching clients, and watched and awaited keys",
+    ),
+    (Feature::Listeners, Since::redis(7, 2), "INFO has the addresses on which the server listens"),
+    (
+        Feature::LuaModule,
+        Since::valkey(9, 1),
+        "HELLO, MODULE LIST and INFO name the module `lua`, which runs the scripts",
     ),
     (Feature::ClientIds, Since::valkey(8, 1), "`CLIENT KILL ID` takes several ids"),
     (Feature::ClientListFilters, Since::valkey(8, 1), "CLIENT LIST takes the filters of CLIENT KILL"),

@@ -1,3 +1,5 @@
+//! The limits of COMMANDLOG for large commands.
+
 /// The commands that COMMANDLOG keeps for their large requests, or for their large replies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LargeCommands {

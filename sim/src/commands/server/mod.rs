@@ -89,6 +89,8 @@ mod swapdb;
 mod sync;
 mod time;
 
+pub(super) use module_list::modules;
+
 use super::Spec;
 pub(super) use sections::print_sentinel;
 
