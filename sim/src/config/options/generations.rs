@@ -123,7 +123,6 @@ const ABSENT: &[(&[&str], Generations)] = &[
             "propagation-error-behavior",
             "repl-diskless-sync-max-replicas",
             "replica-ignore-disk-write-errors",
-            "replicaof",
             "shutdown-on-sigint",
             "shutdown-on-sigterm",
             "shutdown-timeout",
