@@ -54,7 +54,8 @@ pub static OTHERS: &[(Opt, Generations)] = &[
     (opt("hide-user-data-from-log", Flag, Free, Kept("no")), LATER),
     (opt("import-mode", Flag, Free, Kept("no")), VALKEY),
     (opt("locale-collate", Text, Free, Kept("")), LATER),
-    (opt("log-format", Choice(&["legacy", "logfmt", "json"]), Free, Kept("legacy")), VALKEY),
+    (opt("log-format", Choice(&["legacy", "logfmt"]), Free, Kept("legacy")), &[Valkey81]),
+    (opt("log-format", Choice(&["legacy", "logfmt", "json"]), Free, Kept("legacy")), &[Valkey91]),
     (
         opt("log-timestamp-format", Choice(&["legacy", "iso8601", "milliseconds"]), Free, Kept("legacy")),
         VALKEY,
@@ -177,7 +178,7 @@ mod tests {
 
     #[test]
     fn every_name_is_that_of_an_option() {
-        assert!(OTHERS.is_sorted_by(|a, b| a.0.name < b.0.name));
+        assert!(OTHERS.is_sorted_by(|a, b| a.0.name <= b.0.name));
         let is_known = |name: &str| OPTIONS.iter().any(|option| option.name == name);
         assert!(OTHERS.iter().all(|(option, _)| !is_known(option.name)));
         assert!(NAMES.iter().all(|(name, of, _)| !is_known(name) && is_known(of)));
