@@ -11,7 +11,8 @@ use crate::{
 
 impl Session {
     /// Returns the line of CLIENT LIST for a connection, with its line break, in the fields and the
-    /// order of a generation of servers. Fields that depend on sockets and allocators are constants.
+    /// order of a generation of servers. Fields that depend on sockets and allocators are
+    /// constants.
     pub fn describe(&self, now: Monotonic, generation: Generation) -> Vec<u8> {
         let (is_valkey, is_old) = (generation.is_valkey(), generation == Generation::Redis62);
         let is_new = generation == Generation::Redis82 || is_valkey;

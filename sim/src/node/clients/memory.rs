@@ -86,7 +86,8 @@ impl Session {
         let rest = memory.total.saturating_sub(buffers);
         let query = memory.query;
         let (idle, query, query_buffer) = match generation {
-            // The reply buffer is part of the connection. The query buffer is freed once it is empty.
+            // The reply buffer is part of the connection. The query buffer is freed once it is
+            // empty.
             Generation::Redis62 => (20_488, query, if query > 0 { query.max(40_954) } else { 0 }),
             // Connections share a query buffer while nothing is left in it.
             Generation::Redis82 => {
