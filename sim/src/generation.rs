@@ -288,6 +288,26 @@ pub enum Feature {
     ConsumerActivity,
     /// `SENTINEL FAILOVER name COORDINATED`.
     CoordinatedFailover,
+    /// A replica redirects clients with CLIENT CAPA to its master.
+    Redirect,
+    /// A master that becomes a replica redirects blocked clients, too.
+    RedirectBlocked,
+    /// The filter MAXAGE.
+    ClientAge,
+    /// The filter ID with several ids.
+    ClientIds,
+    /// CLIENT LIST has filters.
+    ClientListFilters,
+    /// Logs of commands with large requests and replies.
+    CommandLog,
+    /// Counts of clients and keys in INFO.
+    ClientCounts,
+    /// The addresses in INFO.
+    Listeners,
+    /// Lua is a module.
+    LuaModule,
+    /// The newer filters of CLIENT KILL and CLIENT LIST, and negated ones.
+    ClientFilters,
 }
 
 /// Every feature, with the release from which on servers have it and its description for the
@@ -338,6 +358,8 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since { redis: Some((8, 2)), valkey: Some((8, 1)) },
         "a node of a cluster deletes the keys of a slot that another node has taken on its replicas and in its \
          append-only file, too",
+    ),
+    (
         Feature::ShardIds,
         Since::redis(7, 2),
         "nodes of a cluster have shard ids, in `nodes.conf` and on the bus; they send extensions only to \
@@ -387,10 +409,54 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::redis(7, 2),
         "a consumer that reads or claims in vain is created and seen, too; XINFO has the time since it last \
          got an entry, `inactive`, and `active-time`",
+    ),
+    (
         Feature::CoordinatedFailover,
         Since::valkey(9, 0),
         "`SENTINEL FAILOVER COORDINATED` has the master hand its role over, once a majority of the Sentinels \
          has voted; without COORDINATED, too, the master is SDOWN up to the next tick",
+    ),
+    (
+        Feature::Redirect,
+        Since::valkey(8, 0),
+        "after `CLIENT CAPA redirect` a replica answers reads and writes with `-REDIRECT host:port` of its \
+         master; READONLY, which works outside a cluster, too, lets the client read",
+    ),
+    (
+        Feature::RedirectBlocked,
+        Since::valkey(9, 0),
+        "clients with `CLIENT CAPA redirect` that wait for keys get `-REDIRECT` when their master becomes a \
+         replica, and keep their connection",
+    ),
+    (
+        Feature::ClientAge,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "`CLIENT KILL MAXAGE` closes connections of that age in seconds",
+    ),
+    (
+        Feature::CommandLog,
+        Since::valkey(8, 1),
+        "COMMANDLOG keeps commands with large requests and replies, too; the options of SLOWLOG have the names \
+         `commandlog-*` besides their own",
+    ),
+    (
+        Feature::ClientCounts,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "INFO counts subscribers, watching clients, and watched and awaited keys",
+    ),
+    (Feature::Listeners, Since::redis(7, 2), "INFO has the addresses on which the server listens"),
+    (
+        Feature::LuaModule,
+        Since::valkey(9, 1),
+        "HELLO, MODULE LIST and INFO name the module `lua`, which runs the scripts",
+    ),
+    (Feature::ClientIds, Since::valkey(8, 1), "`CLIENT KILL ID` takes several ids"),
+    (Feature::ClientListFilters, Since::valkey(8, 1), "CLIENT LIST takes the filters of CLIENT KILL"),
+    (
+        Feature::ClientFilters,
+        Since::valkey(9, 0),
+        "CLIENT KILL and CLIENT LIST filter by NAME, IDLE, FLAGS, DB, LIB-NAME, LIB-VER, CAPA and IP, and \
+         `NOT-` before a filter inverts it",
     ),
 ];
 

@@ -236,7 +236,8 @@ impl Real {
         }
         let program = program_of(generation.name())?;
         let mut words = words(more);
-        if generation != Generation::Redis62 {
+        let is_given = more.iter().any(|(name, _)| name == "enable-debug-command");
+        if generation != Generation::Redis62 && !is_given {
             // Redis 6.2 always has DEBUG, and does not know the option.
             words.extend(["--enable-debug-command".to_owned(), "yes".to_owned()]);
         }

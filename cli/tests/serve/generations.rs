@@ -1,21 +1,16 @@
 //! `lockstorm serve --as`: each generation of servers as a client sees it, beside the real server
 //! where `trials/setup servers` has installed it.
 
-use std::{path::Path, time::Instant};
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use lockstorm_sim::generation::{Feature, Generation};
 
-use crate::served::{self, Served, folder};
-
-/// The program of a real server of a generation, if it is installed.
-pub(crate) fn program(generation: Generation) -> Option<PathBuf> {
-    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
-    let program = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
-    let program = program.join(generation.name());
-    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
-    program.exists().then_some(program)
-}
+use crate::served::{self, Served, asks, folder};
 
 /// The simulated server of a generation, and the real one if there is one.
 fn servers(generation: Generation, folder: &Path) -> Vec<(String, Served)> {
@@ -101,6 +96,74 @@ fn a_lease_taken_at_the_end_of_a_long_script_is_shorter_where_time_stands_still(
                 is_frozen,
                 "{name}: {gone_ms} ms of the lease are over after {took_ms} ms"
             );
+        }
+    }
+}
+
+/// Asks a server until the first line of its reply, or the text of a bulk string, satisfies `is`.
+fn until(server: &Served, words: &[&str], is: impl Fn(&str) -> bool) {
+    for _ in 0..1_500 {
+        if is(&ask(server, words)) {
+            return;
+        }
+        #[expect(clippy::disallowed_methods, reason = "real servers have their own clock")]
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    panic!("{words:?} never answers so: {}", ask(server, words));
+}
+
+/// Reads one line of a reply.
+fn line(stream: &mut TcpStream) -> String {
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    while !line.ends_with(b"\r\n") {
+        stream.read_exact(&mut byte).expect("a line");
+        line.push(byte[0]);
+    }
+    String::from_utf8_lossy(&line).into_owned()
+}
+
+/// Clients that have announced `redirect` learn the new master from the old one.
+#[test]
+fn a_failover_redirects_clients_that_can_follow() {
+    for generation in [Generation::Valkey81, Generation::Valkey91] {
+        let masters = servers(generation, &folder("redirect_from"));
+        let replicas = servers(generation, &folder("redirect_to"));
+        for ((name, master), (_, replica)) in masters.iter().zip(&replicas) {
+            let (from, to) = (master.address.port().to_string(), replica.address.port());
+            assert_eq!(ask(master, &["CONFIG", "SET", "repl-diskless-sync-delay", "0"]), "+OK", "{name}");
+            assert_eq!(ask(replica, &["REPLICAOF", "127.0.0.1", &from]), "+OK", "{name}");
+            let is_up = |info: &str| info.contains("master_link_status:up");
+            until(replica, &["INFO", "replication"], is_up);
+
+            let [mut follows, mut waits, mut plain] = [(); 3].map(|()| master.connect());
+            for stream in [&mut follows, &mut waits] {
+                asks(stream, "CLIENT CAPA redirect", "+OK\r\n");
+            }
+            asks(&mut follows, "SET k v", "+OK\r\n");
+            waits.write_all(b"BLPOP l 0\r\n").expect("open");
+            asks(&mut plain, "FAILOVER", "+OK\r\n");
+            let redirected = format!("-REDIRECT 127.0.0.1:{to}\r\n");
+            loop {
+                follows.write_all(b"SET k w\r\n").expect("open");
+                let reply = line(&mut follows);
+                if reply == redirected {
+                    break;
+                }
+                assert_eq!(reply, "+OK\r\n", "{name}");
+            }
+            asks(&mut follows, "GET k", &redirected);
+            until(master, &["INFO", "replication"], is_up);
+            asks(&mut follows, "READONLY", "+OK\r\n");
+            asks(&mut follows, "EXISTS k", ":1\r\n");
+            asks(&mut follows, "SET k x", &redirected);
+            asks(&mut plain, "SET k x", "-READONLY You can't write against a read only replica.\r\n");
+            if generation.has(Feature::RedirectBlocked) {
+                asks(&mut waits, "PING", &format!("{redirected}+PONG\r\n"));
+            } else {
+                assert!(line(&mut waits).starts_with("-UNBLOCKED "), "{name}");
+                assert_eq!(waits.read(&mut [0]).expect("an end"), 0, "{name}");
+            }
+            asks(&mut replica.connect(), "SET k x", "+OK\r\n");
         }
     }
 }

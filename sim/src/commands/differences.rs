@@ -7,26 +7,32 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     (
         Generation::Redis62,
         "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
-         compilation, have the texts of 7.0. CLIENT LIST, INFO and MEMORY USAGE are those of 7.0. \
-         Options of 7.0 can be set. No STRALGO.",
+         compilation, have the texts of 7.0. Figures of INFO, and MEMORY USAGE of streams, are those of \
+         7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
+         last command. No STRALGO.",
     ),
     (
         Generation::Redis82,
-        "A writable replica does not remove expired fields of hashes by itself. CLIENT LIST, INFO and MEMORY \
-         USAGE are those of 7.0, options that came later cannot be set. No XACKDEL, XDELEX, CLIENT NO-TOUCH, \
-         CLUSTER SLOT-STATS, vector sets or modules.",
+        "A writable replica does not remove expired fields of hashes by itself. INFO has no fields about \
+         threads, event loops, prefetching, disconnections by limits and denials of the ACL; the memory in \
+         it is that of 7.0. Options that came after 7.0 are checked, kept and answered, and have no \
+         function. No XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER SLOT-STATS, vector sets (the module of \
+         which HELLO would name) or modules.",
     ),
     (
         Generation::Valkey81,
-        "CLIENT LIST, INFO and MEMORY USAGE are those of Redis 7.0, options that came later cannot be set. \
-         `replica-lazy-flush` has the default of Redis. No CLIENT CAPA (`-REDIRECT`), CLIENT \
-         IMPORT-SOURCE, CLIENT NO-TOUCH, CLUSTER SLOT-STATS or COMMANDLOG.",
+        "INFO as Redis 8.2. MEMORY USAGE omits the up to 16 bytes that the C library gives beyond a size. \
+         `tot-mem` in CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as \
+         if it were an array, and omits commands that have waited in vain. Of the options that came after \
+         7.0, only those of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a \
+         function. No CLIENT IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS.",
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. A writable replica does not remove expired fields of hashes by itself. No MSETEX, \
-         or CLUSTERSCAN. The copy of a slot migration takes no time, and its \
-         link to the target is no client. A snapshot does not say that a slot is being imported: a replica that \
+        "As Valkey 8.1. `tot-mem` in CLIENT LIST also omits the state that transactions, WATCH, tracking \
+         and subscriptions leave behind. A writable replica does not remove expired fields of hashes by \
+         itself. No MSETEX or CLUSTERSCAN. The copy of a slot migration takes no time, and its link to the \
+         target is no client. A snapshot does not say that a slot is being imported: a replica that \
          synchronizes fully in the middle of an import takes its keys for its master's own.",
     ),
 ];
@@ -66,7 +72,8 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("command|info", "As COMMAND."),
     (
         "config|get",
-        "`enable-debug-command` is `yes`, since DEBUG is useful in a laboratory. Paths are invented.",
+        "`enable-debug-command` is `yes`, since DEBUG is useful in a laboratory (`--option \
+         enable-debug-command=no` refuses it as servers do). Paths are invented.",
     ),
     (
         "config|rewrite",

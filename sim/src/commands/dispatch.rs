@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Ctx, Error, Flags, Origin, Spec, key_uses, server::monitor, timing::Timing};
+use super::{ALL, Ctx, Error, Flags, Origin, Spec, key_uses, server::monitor, sizes, timing::Timing};
 use crate::{
     config::Config,
     effect::{Cached, PropagateTo, Propagated},
@@ -61,13 +61,10 @@ pub(super) fn subcommand(
         sub.name.split_once('|').is_some_and(|(_, sub)| sub.as_bytes().eq_ignore_ascii_case(wanted))
     });
     of.copied().filter(|sub| sub.is_in(generation)).ok_or_else(|| {
-        let (wanted, container) = (printable(wanted, 128), printable(&args[0].to_ascii_uppercase(), 128));
         if generation == Generation::Redis62 {
-            let text = format!(
-                "Unknown subcommand or wrong number of arguments for '{wanted}'. Try {container} HELP."
-            );
-            return Error(format!("ERR {text}").into());
+            return unknown_subcommand(&args[0], wanted);
         }
+        let (wanted, container) = (printable(wanted, 128), printable(&args[0].to_ascii_uppercase(), 128));
         Error(format!("ERR unknown subcommand '{wanted}'. Try {container} HELP.").into())
     })
 }
@@ -112,6 +109,25 @@ pub fn check_renames(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
+/// Makes the error for a wrong number of arguments. Redis 6.2 does not know if the subcommand is
+/// wrong or their number.
+pub fn wrong_arity(generation: Generation, spec: &Spec, args: &[Bytes]) -> Error {
+    match args {
+        [container, subcommand, ..] if generation == Generation::Redis62 && spec.name.contains('|') => {
+            unknown_subcommand(container, subcommand)
+        }
+        _ => Error::arity(spec.name),
+    }
+}
+
+/// Makes the error of Redis 6.2 for a subcommand that does not exist or has other arguments.
+fn unknown_subcommand(container: &[u8], subcommand: &[u8]) -> Error {
+    let (wanted, container) = (printable(subcommand, 128), printable(&container.to_ascii_uppercase(), 128));
+    let text =
+        format!("Unknown subcommand or wrong number of arguments for '{wanted}'. Try {container} HELP.");
+    Error(format!("ERR {text}").into())
+}
+
 /// Makes the error for an unknown command, with the first of its arguments.
 pub fn unknown(generation: Generation, args: &[Bytes]) -> Error {
     let mut beginning = String::new();
@@ -143,7 +159,7 @@ pub(super) fn printable(bytes: &[u8], len_max: usize) -> String {
 /// The gate has checked the permission before (AUTH, READONLY, OOM and so on).
 pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     if !spec.accepts(args.len()) {
-        return Error::arity(spec.name).into();
+        return wrong_arity(ctx.node.config.generation, spec, args).into();
     }
     let dirty_before = ctx.effects.dirty;
     let monitored = !ctx.node.clients.monitors.is_empty();
@@ -154,8 +170,10 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         monitor::show(ctx, spec, args);
     }
     let timing = Timing::begin(ctx);
+    sizes::begin(ctx, args);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
     timing.end(ctx, spec, args);
+    sizes::end(ctx, spec, args, &reply);
     if !spec.flags.contains(Flags::NOTES_OWN_READS) {
         note_reads(ctx, spec, args);
     }
@@ -194,6 +212,12 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         ctx.effects.propagated.push(Propagated { db: ctx.db, args, to });
     }
     ctx.node.stats.commands += u64::from(is_new);
+    // A blocked command has not run yet.
+    if ctx.block.is_none()
+        && let Some(session) = ctx.node.clients.sessions.get_mut(ctx.conn)
+    {
+        session.commands += 1;
+    }
     reply
 }
 

@@ -1,8 +1,8 @@
-//! Decides which node of a cluster must execute a command: this one, or another.
+//! Decides which node must execute a command: this one, or another of its cluster, or its master.
 
 use bytes::Bytes;
 
-use super::{Flags, Spec, declared, find_in, key_uses};
+use super::{Error, Flags, Spec, declared, find_in, key_uses};
 use crate::{
     cluster::{Elsewhere, Request},
     env::Env,
@@ -70,6 +70,19 @@ pub fn route_in_script(
         return Ok(());
     }
     Err("Script attempted to access keys that do not hash to the same slot")
+}
+
+/// Returns the error that sends a client with `CLIENT CAPA redirect` from a replica to its master.
+/// A client that has sent READONLY reads from the replica. In a cluster, slots decide.
+pub fn master_for(node: &Node, conn: ConnId, flags: Flags) -> Option<Error> {
+    let session = node.clients.sessions.get(conn)?;
+    let reads_here = session.readonly || !flags.contains(Flags::READONLY);
+    let stays = !session.redirects || session.role == Role::Master || node.cluster.is_some();
+    if stays || (reads_here && !flags.contains(Flags::WRITE)) || !node.is_replica() {
+        return None;
+    }
+    let (host, port) = node.config.replicaof.as_ref()?;
+    Some(Error(format!("REDIRECT {host}:{port}").into()))
 }
 
 fn route_all(

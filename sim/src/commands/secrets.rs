@@ -3,8 +3,15 @@
 use bytes::Bytes;
 
 /// Options whose values are secrets.
-const OPTIONS: [&str; 5] =
-    ["masterauth", "masteruser", "requirepass", "tls-client-key-file-pass", "tls-key-file-pass"];
+const OPTIONS: [&str; 7] = [
+    "masterauth",
+    "masteruser",
+    "primaryauth",
+    "primaryuser",
+    "requirepass",
+    "tls-client-key-file-pass",
+    "tls-key-file-pass",
+];
 
 /// Returns the indices of the secrets among the arguments of the command with this full name.
 pub(super) fn secrets(name: &str, args: &[Bytes]) -> Vec<usize> {

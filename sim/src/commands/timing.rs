@@ -9,6 +9,7 @@ use super::{Ctx, Flags, Origin, Spec, find_in, secrets::secrets};
 use crate::{
     env::Env,
     event::ConnId,
+    generation::Generation,
     node::{Node, slowlog::Slow},
     script::ScriptErrors,
     time::Monotonic,
@@ -40,7 +41,9 @@ impl Timing {
             return;
         }
         let took = real + ctx.node.stood_still.saturating_sub(self.stood_still);
-        let conn = (ctx.origin != Origin::Script).then_some(ctx.conn);
+        // Valkey logs the calls of a script under the script's client.
+        let has_client = ctx.origin != Origin::Script || ctx.node.config.generation.is_valkey();
+        let conn = has_client.then_some(ctx.conn);
         note(ctx.node, ctx.env, conn, spec, args, Took { all: took, waits: ctx.block.is_some() });
     }
 }
@@ -80,15 +83,30 @@ fn note(node: &mut Node, env: &Env, conn: Option<ConnId>, spec: &Spec, args: &[B
     if waits || !is_slow || spec.flags.contains(Flags::SKIP_SLOWLOG) {
         return;
     }
+    let took_us = i64::try_from(took_us).unwrap_or(i64::MAX);
+    let slow = entry(node, env, conn, spec, args, took_us);
+    let len_max = node.config.slowlog_max_len;
+    node.slowlog.push(slow, len_max);
+}
+
+/// Describes a command for a log, without its secrets.
+pub(super) fn entry(
+    node: &Node,
+    env: &Env,
+    conn: Option<ConnId>,
+    spec: &Spec,
+    args: &[Bytes],
+    measure: i64,
+) -> Slow {
     let mut args = args.to_vec();
     secrets(spec.name, &args).into_iter().for_each(|at| args[at] = Bytes::from_static(b"(redacted)"));
     let session = conn.and_then(|conn| node.clients.sessions.get(conn));
     let (peer, name) = session.map_or_else(
-        || ("?:0".to_owned(), Bytes::new()),
+        || {
+            let unknown = if node.config.generation == Generation::Redis82 { "" } else { "?:0" };
+            (unknown.to_owned(), Bytes::new())
+        },
         |session| (session.peer.clone(), session.name.clone()),
     );
-    let took_us = i64::try_from(took_us).unwrap_or(i64::MAX);
-    let slow = Slow { id: 0, at: env.wall.as_secs(), took_us, args, peer, name };
-    let len_max = node.config.slowlog_max_len;
-    node.slowlog.push(slow, len_max);
+    Slow { id: 0, at: env.wall.as_secs(), measure, args, peer, name }
 }

@@ -48,9 +48,8 @@ pub(super) fn tips(spec: &Spec) -> &'static [&'static str] {
         | "hkeys" | "hvals" | "module|list" | "sdiff" | "sinter" | "smembers" | "sunion" => {
             &["nondeterministic_output_order"]
         }
-        "config|set" | "latency|reset" | "script|flush" | "script|load" | "slowlog|reset" => {
-            &["request_policy:all_nodes", "response_policy:all_succeeded"]
-        }
+        "config|set" | "latency|reset" | "script|flush" | "script|load" | "commandlog|reset"
+        | "slowlog|reset" => &["request_policy:all_nodes", "response_policy:all_succeeded"],
         "dbsize" => &["request_policy:all_shards", "response_policy:agg_sum"],
         "del" | "exists" | "touch" | "unlink" => &["request_policy:multi_shard", "response_policy:agg_sum"],
         "flushall" | "flushdb" | "function|delete" | "function|flush" | "function|load"
@@ -71,8 +70,10 @@ pub(super) fn tips(spec: &Spec) -> &'static [&'static str] {
         "randomkey" => &["request_policy:all_shards", "nondeterministic_output"],
         "scan" => &["nondeterministic_output", "request_policy:special"],
         "script|exists" => &["request_policy:all_shards", "response_policy:agg_logical_and"],
-        "slowlog|get" => &["request_policy:all_nodes", "nondeterministic_output"],
-        "slowlog|len" => &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"],
+        "commandlog|get" | "slowlog|get" => &["request_policy:all_nodes", "nondeterministic_output"],
+        "commandlog|len" | "slowlog|len" => {
+            &["request_policy:all_nodes", "response_policy:agg_sum", "nondeterministic_output"]
+        }
         "wait" | "waitaof" => &["request_policy:all_shards", "response_policy:agg_min"],
         _ => &[],
     }

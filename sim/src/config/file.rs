@@ -9,7 +9,7 @@ use std::{
 use crate::{
     config::{
         BufferLimit, Config,
-        options::{self, Kind, OPTIONS, Opt},
+        options::{self, Kind, OPTIONS, OTHERS, Opt},
     },
     env::Files,
     resp::split_words,
@@ -204,8 +204,9 @@ pub fn rewrite(old: &str, config: &Config, users: Vec<String>, all: bool) -> Str
     let mut users = VecDeque::from(users);
     let mut now: BTreeMap<String, VecDeque<String>> = BTreeMap::new();
     let mut changed: Vec<String> = Vec::new();
-    let defaults = Config::default();
-    for option in OPTIONS {
+    let defaults = Config::of(config.generation);
+    let others = OTHERS.iter().filter(|(_, of)| of.contains(&config.generation)).map(|(option, _)| option);
+    for option in OPTIONS.iter().chain(others) {
         // A cluster node stores its master in the cluster file.
         if config.cluster.enabled && option.name == "replicaof" {
             continue;

@@ -6,6 +6,8 @@ use std::fmt;
 mod announce;
 mod cluster;
 mod diskless_load;
+mod generations;
+mod large_commands;
 mod mutations;
 mod notify;
 
@@ -15,6 +17,7 @@ pub mod options;
 pub use announce::Announce;
 pub use cluster::ClusterOptions;
 pub use diskless_load::DisklessLoad;
+pub use large_commands::LargeCommands;
 pub use mutations::Mutations;
 pub use notify::Notify;
 
@@ -268,10 +271,16 @@ pub struct Config {
     pub lazy_free: LazyFree,
     /// `timeout` in seconds after which a silent client is disconnected; 0 for never.
     pub timeout: u64,
+    /// `extended-redis-compatibility`: Valkey calls itself Redis in HELLO.
+    pub extended_redis_compatibility: bool,
     /// `slowlog-log-slower-than` in microseconds; negative for never.
     pub slowlog_slower_than: i64,
     /// `slowlog-max-len`: the number of commands that SLOWLOG keeps. Default 128.
     pub slowlog_max_len: usize,
+    /// `commandlog-*` about requests.
+    pub large_requests: LargeCommands,
+    /// `commandlog-*` about replies.
+    pub large_replies: LargeCommands,
     /// `latency-monitor-threshold` in milliseconds from which an event is a spike; 0 for never.
     pub latency_monitor_threshold: u64,
     /// `latency-tracking`: set if the durations of commands are recorded.
@@ -435,30 +444,6 @@ pub struct Config {
     pub cluster: ClusterOptions,
 }
 
-impl Config {
-    /// Returns the defaults of a generation of servers.
-    ///
-    /// ```
-    /// use lockstorm_sim::{config::Config, generation::Generation};
-    ///
-    /// assert_eq!(Config::of(Generation::Redis70).repl_backlog_size, 1 << 20);
-    /// assert_eq!(Config::of(Generation::Valkey91).repl_backlog_size, 10 << 20);
-    /// ```
-    pub fn of(generation: Generation) -> Config {
-        let mut config = Config { generation, ..Config::default() };
-        if generation == Generation::Redis62 {
-            config.acl_pubsub_default = true;
-            config.repl_diskless_sync = false;
-        }
-        if generation.is_valkey() {
-            config.lazy_free =
-                LazyFree { eviction: true, expire: true, server_del: true, user_del: true, user_flush: true };
-            config.repl_backlog_size = 10 << 20;
-        }
-        config
-    }
-}
-
 impl Default for Config {
     fn default() -> Config {
         Config {
@@ -483,8 +468,11 @@ impl Default for Config {
             lfu: Lfu::default(),
             lazy_free: LazyFree::default(),
             timeout: 0,
+            extended_redis_compatibility: false,
             slowlog_slower_than: 10_000,
             slowlog_max_len: 128,
+            large_requests: LargeCommands::default(),
+            large_replies: LargeCommands::default(),
             latency_monitor_threshold: 0,
             latency_tracking: true,
             latency_percentiles: vec![50.0, 99.0, 99.9],

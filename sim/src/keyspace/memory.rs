@@ -13,24 +13,24 @@ use crate::resp::format_double;
 /// Bytes of the header that every value has in Redis.
 pub const OBJECT: usize = 16;
 /// Entry of a table: key, value, next.
-const TABLE_ENTRY: usize = 24;
+pub(super) const TABLE_ENTRY: usize = 24;
 /// Position in a table's array.
-const SLOT: usize = 8;
+pub(super) const SLOT: usize = 8;
 /// Header of a table.
-const TABLE: usize = 56;
+pub(super) const TABLE: usize = 56;
 /// Header of a list, and of one of its nodes.
-const LIST: usize = 48;
-const LIST_NODE: usize = 32;
+pub(super) const LIST: usize = 48;
+pub(super) const LIST_NODE: usize = 32;
 /// Maximum bytes of a list node in the default configuration.
-const LIST_NODE_MAX: usize = 8192;
+pub(super) const LIST_NODE_MAX: usize = 8192;
 /// Headers of a sorted set in its general encoding, with the first node, which has all levels.
-const SKIPLIST: usize = 16 + 32 + 640;
+pub(super) const SKIPLIST: usize = 16 + 32 + 640;
 /// A node of a skiplist, with as many levels as nodes have on average.
 const SKIPLIST_NODE: usize = 53;
 /// The header of an embedded string (EMBSTR).
 const EMBEDDED: usize = OBJECT + 3 + 1;
 /// Number of elements sampled in a table, as MEMORY USAGE does by default.
-const SAMPLES: usize = 5;
+pub(super) const SAMPLES: usize = 5;
 /// Number of elements sampled in a compact encoding.
 const PACKED_SAMPLES: usize = 32;
 
@@ -60,17 +60,21 @@ pub fn text_memory(len: usize) -> usize {
 }
 
 fn text(len: usize) -> usize {
-    let header = match len {
+    allocated(len.saturating_add(string_header(len) + 1))
+}
+
+/// Returns the bytes in front of a string of this length.
+pub(super) fn string_header(len: usize) -> usize {
+    match len {
         0..32 => 1,
         32..256 => 3,
         256..65_536 => 5,
         _ => 9,
-    };
-    allocated(len.saturating_add(header + 1))
+    }
 }
 
 /// Bytes of the array of a hash table with `len` entries.
-fn slots(len: usize) -> usize {
+pub(super) fn slots(len: usize) -> usize {
     len.next_power_of_two().max(4) * SLOT
 }
 

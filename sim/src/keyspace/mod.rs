@@ -10,6 +10,7 @@ mod expiries;
 mod expiry;
 mod field_queue;
 mod field_times;
+mod footprint;
 mod hash;
 mod list;
 mod listpack;

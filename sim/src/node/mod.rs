@@ -73,6 +73,10 @@ pub struct Node {
     pub paused: Option<(Monotonic, PauseMode)>,
     /// The commands that took long.
     pub slowlog: SlowLog,
+    /// The commands with large requests (COMMANDLOG).
+    pub large_requests: SlowLog,
+    /// The commands with large replies (COMMANDLOG).
+    pub large_replies: SlowLog,
     /// Events that took longer than `latency-monitor-threshold`.
     pub latency: latency::Monitor,
     /// The end of the process that SHUTDOWN or a signal has requested.
@@ -327,6 +331,8 @@ impl Node {
             started,
             paused: None,
             slowlog: SlowLog::default(),
+            large_requests: SlowLog::default(),
+            large_replies: SlowLog::default(),
             latency: latency::Monitor::default(),
             shutdown: None,
             stalled_until: None,

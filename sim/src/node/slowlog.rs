@@ -1,4 +1,4 @@
-//! The commands that took long (SLOWLOG), the newest first.
+//! The commands that took long (SLOWLOG) or were large (COMMANDLOG), the newest first.
 
 use std::collections::VecDeque;
 
@@ -12,15 +12,15 @@ const ARGUMENTS_MAX: usize = 32;
 /// left out.
 const ARGUMENT_LEN_MAX: usize = 128;
 
-/// A command that took at least `slowlog-log-slower-than`.
+/// A command that took at least `slowlog-log-slower-than`, or whose request or reply was large.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Slow {
     /// The entry's number, counted from 0.
     pub id: u64,
     /// The wall-clock second in which the command ended.
     pub at: i64,
-    /// Its duration in microseconds.
-    pub took_us: i64,
+    /// Its duration in microseconds, or the bytes of its request or reply.
+    pub measure: i64,
     /// Its name and arguments, shortened.
     pub args: Vec<Bytes>,
     /// The address of the client.
@@ -29,7 +29,7 @@ pub struct Slow {
     pub name: Bytes,
 }
 
-/// The latest slow commands (SLOWLOG), at most `slowlog-max-len`.
+/// The latest slow commands (SLOWLOG), at most `slowlog-max-len`, or the latest large ones.
 #[derive(Debug, Clone, Default)]
 pub struct SlowLog {
     next: u64,

@@ -77,6 +77,7 @@ impl Server {
             return;
         }
         self.node.stats.net_in += bytes.len() as u64;
+        session.received += bytes.len() as u64;
         session.last_active = env.monotonic;
         session.decoder.feed(bytes);
         if session.decoder.buffered() > self.node.config.client_query_buffer_limit {
@@ -212,6 +213,7 @@ impl Server {
                 stats.writes += 1;
                 let out = if is_replica { &mut stats.repl_out } else { &mut stats.net_out };
                 *out += session.out.len() as u64;
+                session.sent += session.out.len() as u64;
                 // The buffer for short replies is reused.
                 match session.out.take_short(ReplyBuffer::MAX) {
                     Some(bytes) => env.outbox.push(Action::Send { conn, bytes }),

@@ -5,7 +5,9 @@ use bytes::Bytes;
 
 use super::Server;
 use crate::{
-    commands::{Error, Flags, Spec, access, debug, declared, elsewhere, find_for, find_in, permit},
+    commands::{
+        Error, Flags, Spec, access, debug, declared, elsewhere, find_for, find_in, permit, wrong_arity,
+    },
     env::Env,
     event::ConnId,
     node::{PauseMode, Receiving, clients::Role},
@@ -28,8 +30,10 @@ pub(super) enum Passage {
 enum Refusal {
     /// The command is not allowed.
     Error(Error),
-    /// Another node of the cluster serves the keys.
+    /// Another node serves the keys.
     Elsewhere(Error),
+    /// The command waits until the node knows if it is still the master.
+    Hold,
 }
 
 impl From<Error> for Refusal {
@@ -54,7 +58,10 @@ impl Server {
         }
         let spec = match found {
             Ok(spec) if spec.accepts(args.len()) => spec,
-            Ok(spec) => return self.refuse(conn, Some(spec), Error::arity(spec.name)),
+            Ok(spec) => {
+                let error = wrong_arity(self.node.config.generation, spec, args);
+                return self.refuse(conn, Some(spec), error);
+            }
             Err(error) => return self.refuse(conn, None, error),
         };
         if let Some(session) = self.node.clients.sessions.get_mut(conn)
@@ -67,6 +74,7 @@ impl Server {
             Ok(()) => {}
             Err(Refusal::Error(error)) => return self.refuse(conn, Some(spec), error),
             Err(Refusal::Elsewhere(error)) => return self.redirect(conn, spec, error),
+            Err(Refusal::Hold) => return Passage::Hold,
         }
         let may_replicate = flags.intersects(Flags::WRITE.union(Flags::MAY_REPLICATE));
         let session = self.node.clients.sessions.live(conn);
@@ -105,7 +113,7 @@ impl Server {
             Some(transaction) if spec.flags.contains(Flags::RUNS_QUEUE) => &transaction.queue[..],
             _ => return declared(&self.node, spec, args),
         };
-        let asks = Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
+        let asks = Flags::READONLY | Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
         let allowed = Flags::LOADING | Flags::STALE;
         queue.iter().fold(spec.flags, |flags, args| {
             let Ok(queued) = find_in(&self.node.config, args) else { return flags };
@@ -148,6 +156,10 @@ impl Server {
             .map_err(|denied| denied.error(spec, node, conn))?;
         elsewhere::route(node, env, conn, spec, args)
             .map_err(|elsewhere| Refusal::Elsewhere(Error(elsewhere.text().into())))?;
+        if let Some(master) = elsewhere::master_for(node, conn, flags) {
+            let hands_over = node.replication.failover.is_some();
+            return Err(if hands_over { Refusal::Hold } else { Refusal::Elsewhere(master) });
+        }
         self.make_room(env);
         self.node.limit_tracking(env);
         let node = &mut self.node;

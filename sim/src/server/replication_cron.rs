@@ -7,8 +7,10 @@ use std::time::Duration;
 
 use super::Server;
 use crate::{
+    commands::{elsewhere, find_in},
     env::{Env, Observation},
     event::{Action, ConnId},
+    generation::Feature,
     log::Level,
     node::clients::{BlockedOn, Session},
     replication::{Feed, Stage},
@@ -119,11 +121,36 @@ impl Server {
                 .as_ref()
                 .is_some_and(|blocked| blocked.on == BlockedOn::Keys || blocked.on.awaits_offset())
         });
-        for conn in blocked.map(|session| session.id).collect::<Vec<_>>() {
+        let blocked: Vec<(ConnId, bool)> = blocked
+            .map(|session| {
+                let redirects = session.redirects
+                    && self.node.config.generation.has(Feature::RedirectBlocked)
+                    && session.blocked.as_ref().is_some_and(|blocked| blocked.on == BlockedOn::Keys);
+                (session.id, redirects)
+            })
+            .collect();
+        for (conn, redirects) in blocked {
+            if redirects {
+                self.redirect_blocked(conn);
+                continue;
+            }
             let text = "UNBLOCKED force unblock from blocking operation, instance state changed (master -> replica?)";
             self.node.stats.note_error(text);
             self.node.send(conn, &Reply::Error(text.into()));
             self.node.clients.close(conn);
+        }
+    }
+
+    /// Sends a client that waits for keys to the master, unless it may read here.
+    fn redirect_blocked(&mut self, conn: ConnId) {
+        let Some(session) = self.node.clients.sessions.get(conn) else { return };
+        let Some(blocked) = &session.blocked else { return };
+        let Ok(spec) = find_in(&self.node.config, &blocked.args) else { return };
+        let Some(error) = elsewhere::master_for(&self.node, conn, spec.flags) else { return };
+        self.node.stats.calls_of(spec.name).rejected += 1;
+        self.node.stats.note_error(&error.0);
+        if self.node.clients.stop_waiting(conn).is_some() {
+            self.node.answer_waited(conn, &error.into());
         }
     }
 

@@ -18,7 +18,7 @@ use lockstorm_sim::{
 
 use super::{Ours, Whose, answer, now, text, until_it_follows, until_it_knows, wait, watching};
 use crate::{
-    generations::program,
+    served::program,
     served::{self, PATIENCE, Served, asks, folder},
 };
 

@@ -165,7 +165,7 @@ fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mist
 fn check_node(names: &Names<'_, '_>, name: &str, node: &Node) -> Result<(), Mistake> {
     for (option, value) in &node.config {
         let path = ["node", name, "config", option];
-        let Some(known) = options::find(option) else {
+        let Some(known) = options::find_at_start(node.generation(), option) else {
             let all = options::names().map(|(name, _)| name);
             return Err(Mistake::unknown(names.places.of_key(&path), "option", option, all));
         };

@@ -205,7 +205,8 @@ pub(in crate::commands) struct Refusal {
 /// Adds a denial to the ACL log.
 pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusal: Refusal) {
     let session = node.clients.sessions.get(conn);
-    let client = session.map_or_else(Vec::new, |session| session.describe(env.monotonic));
+    let client =
+        session.map_or_else(Vec::new, |session| session.describe(env.monotonic, node.config.generation));
     let Refusal { reason, context, object, username } = refusal;
     let entry = Entry {
         count: 1,

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::with;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::Feature,
     resp::Reply,
 };
 
@@ -21,7 +22,10 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    with(ctx, |_, _, _| ())?;
+    // Outside a cluster it applies to clients that a replica redirects.
+    if !ctx.node.config.generation.has(Feature::Redirect) {
+        with(ctx, |_, _, _| ())?;
+    }
     ctx.session().readonly = true;
     Ok(Reply::OK)
 }

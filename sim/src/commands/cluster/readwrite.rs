@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::with;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::{Feature, Generation},
     resp::Reply,
 };
 
@@ -21,7 +22,11 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    with(ctx, |_, _, _| ())?;
+    let generation = ctx.node.config.generation;
+    // Redis 6.2 checks only READONLY.
+    if generation != Generation::Redis62 && !generation.has(Feature::Redirect) {
+        with(ctx, |_, _, _| ())?;
+    }
     ctx.session().readonly = false;
     Ok(Reply::OK)
 }

@@ -12,6 +12,7 @@ pub(super) const SPEC: Spec = Spec {
     keys: Keys::None,
     subcommands: &[
         &super::client_caching::SPEC,
+        &super::client_capa::SPEC,
         &super::client_getname::SPEC,
         &super::client_getredir::SPEC,
         &super::client_help::SPEC,

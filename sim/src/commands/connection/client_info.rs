@@ -22,5 +22,6 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let now = ctx.env.monotonic;
     ctx.node.resize_reply_buffer(ctx.conn, now);
-    Ok(Reply::Verbatim(*b"txt", ctx.session().describe(now).into()))
+    let generation = ctx.node.config.generation;
+    Ok(Reply::Verbatim(*b"txt", ctx.session().describe(now, generation).into()))
 }

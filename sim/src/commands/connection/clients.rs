@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Error, printable},
+    generation::Generation,
     node::clients::{Role, Session},
 };
 
@@ -17,11 +18,12 @@ pub(super) enum Kind {
 }
 
 impl Kind {
-    /// Parses the kind of a filter.
-    pub(super) fn parse(name: &[u8]) -> Result<Kind, Error> {
+    /// Parses the kind of a filter. Valkey also calls a master a primary.
+    pub(super) fn parse(name: &[u8], generation: Generation) -> Result<Kind, Error> {
         Ok(match &name.to_ascii_lowercase()[..] {
             b"normal" => Kind::Normal,
             b"master" => Kind::Master,
+            b"primary" if generation.is_valkey() => Kind::Master,
             b"replica" | b"slave" => Kind::Replica,
             b"pubsub" => Kind::Pubsub,
             _ => {

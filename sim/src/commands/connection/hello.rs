@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::{auth::authenticate, clients::check_name};
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
+    commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable, server::modules},
     resp::{Protocol, Reply},
 };
 
@@ -54,21 +54,29 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let session = ctx.session();
     session.protocol = protocol.unwrap_or(session.protocol);
-    let version = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
+    let protocol = if session.protocol == Protocol::Resp3 { 3 } else { 2 };
     let is_sentinel = ctx.node.sentinel.is_some();
     let mode = ctx.node.mode();
     let role = if ctx.node.is_replica() { "replica" } else { "master" };
     let id = i64::try_from(ctx.conn.0).unwrap_or(i64::MAX);
-    let generation = ctx.node.config.generation;
+    let config = &ctx.node.config;
+    let generation = config.generation;
+    let (server, version) = match config.extended_redis_compatibility {
+        true => ("redis", generation.redis_version()),
+        false => (generation.server(), generation.version()),
+    };
     let mut told = vec![
-        (Reply::bulk("server"), Reply::bulk(generation.server())),
-        (Reply::bulk("version"), Reply::bulk(generation.version())),
-        (Reply::bulk("proto"), Reply::Integer(version)),
+        (Reply::bulk("server"), Reply::bulk(server)),
+        (Reply::bulk("version"), Reply::bulk(version)),
+        (Reply::bulk("proto"), Reply::Integer(protocol)),
         (Reply::bulk("id"), Reply::Integer(id)),
         (Reply::bulk("mode"), Reply::bulk(mode)),
         (Reply::bulk("role"), Reply::bulk(role)),
-        (Reply::bulk("modules"), Reply::Array(Vec::new())),
+        (Reply::bulk("modules"), modules(generation)),
     ];
+    if let Some(zone) = config.others.get("availability-zone").filter(|zone| !zone.is_empty()) {
+        told.push((Reply::bulk("availability_zone"), Reply::bulk(zone)));
+    }
     if is_sentinel {
         told.retain(|(name, _)| *name != Reply::bulk("role"));
     }

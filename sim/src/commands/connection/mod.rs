@@ -3,6 +3,7 @@
 mod auth;
 mod client;
 mod client_caching;
+mod client_capa;
 mod client_getname;
 mod client_getredir;
 mod client_help;
@@ -21,6 +22,7 @@ mod client_unblock;
 mod client_unpause;
 pub(super) mod clients;
 mod echo;
+mod filters;
 mod hello;
 mod ping;
 mod quit;

@@ -3,8 +3,9 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, printable},
-    config::options::{self, Change, Opt},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, printable, wrong_arity},
+    config::options::{self, Change, Kind, Opt},
+    generation::Generation,
     log::Level,
     node::Node,
     resp::Reply,
@@ -24,12 +25,22 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (pairs, rest) = args[2..].as_chunks::<2>();
+    let generation = ctx.node.config.generation;
+    let is_old = generation == Generation::Redis62;
+    if is_old && args.len() != 4 {
+        return Err(wrong_arity(generation, &SPEC, args));
+    }
     if !rest.is_empty() {
         return Err(Error::SYNTAX);
     }
     let mut named: Vec<(&'static Opt, String)> = Vec::new();
     for (at, [name, value]) in pairs.iter().enumerate() {
-        let Some(option) = options::find(&String::from_utf8_lossy(name)) else {
+        let found = options::find_in(generation, &String::from_utf8_lossy(name));
+        let Some(option) = found.filter(|option| !is_old || option.change != Change::Never) else {
+            if is_old {
+                let name = printable(name, usize::MAX);
+                return Err(Error(format!("ERR Unsupported CONFIG parameter: {name}").into()));
+            }
             let text = "Unknown option or number of arguments for CONFIG SET";
             return Err(Error(format!("ERR {text} - '{}'", printable(name, usize::MAX)).into()));
         };
@@ -61,7 +72,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                     let text = option.get(&ctx.node.config);
                     option.set(&mut ctx.node.config, &text);
                 }
-                return Err(refused(name, &why));
+                return Err(if is_old {
+                    refused_by_old(option, name, value, &why)
+                } else {
+                    refused(name, &why)
+                });
             }
         }
     }
@@ -125,6 +140,17 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// Minimum bytes of the backlog, once its size was set.
 const BACKLOG_MIN: usize = 16 << 10;
+
+/// Makes the error of Redis 6.2 for a value. It has no reason for values of special forms.
+fn refused_by_old(option: &Opt, name: &[u8], value: &str, why: &str) -> Error {
+    let (name, value) = (printable(name, usize::MAX), printable(value.as_bytes(), usize::MAX));
+    let mut text = format!("ERR Invalid argument '{value}' for CONFIG SET '{name}'");
+    if !matches!(option.kind, Kind::Checked(_) | Kind::CheckedText(_)) {
+        text.push_str(" - ");
+        text.push_str(&why.replace("argument(s)", "argument"));
+    }
+    Error(text.into())
+}
 
 fn refused(option: &[u8], why: &str) -> Error {
     let option = printable(option, usize::MAX);

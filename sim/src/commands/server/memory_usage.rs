@@ -1,5 +1,5 @@
 //! MEMORY USAGE key [SAMPLES count]: the bytes of a key and its value, as estimated by
-//! keyspace/memory.rs.
+//! keyspace/footprint.rs.
 
 use bytes::Bytes;
 
@@ -33,6 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         options = rest;
     }
-    let bytes = ctx.lookup(&args[2], Lookup::PASSIVE).map(|entry| entry.usage(&args[2]));
+    let generation = ctx.node.config.generation;
+    let bytes = ctx.lookup(&args[2], Lookup::PASSIVE).map(|entry| entry.footprint(&args[2], generation));
     Ok(bytes.map_or(Reply::Null, Reply::from))
 }

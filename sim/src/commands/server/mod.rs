@@ -25,6 +25,11 @@ mod command_getkeysandflags;
 mod command_help;
 mod command_info;
 mod command_list;
+mod commandlog;
+mod commandlog_get;
+mod commandlog_help;
+mod commandlog_len;
+mod commandlog_reset;
 mod config;
 mod config_get;
 mod config_help;
@@ -84,6 +89,8 @@ mod swapdb;
 mod sync;
 mod time;
 
+pub(super) use module_list::modules;
+
 use super::Spec;
 pub(super) use sections::print_sentinel;
 
@@ -93,6 +100,7 @@ pub(super) const ALL: &[&Spec] = &[
     &bgrewriteaof::SPEC,
     &bgsave::SPEC,
     &command::SPEC,
+    &commandlog::SPEC,
     &config::SPEC,
     &dbsize::SPEC,
     &debug::SPEC,

@@ -1,9 +1,10 @@
-//! MODULE LIST: the modules, of which there are none.
+//! MODULE LIST: the modules that the server has at its start.
 
 use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::{Feature, Generation},
     resp::Reply,
 };
 
@@ -19,6 +20,17 @@ pub(super) const SPEC: Spec = Spec {
     run,
 };
 
-fn run(_: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    Ok(Reply::Array(Vec::new()))
+fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
+    Ok(modules(ctx.node.config.generation))
+}
+
+/// Returns the modules that servers of a generation have at their start.
+pub(in crate::commands) fn modules(generation: Generation) -> Reply {
+    let lua = Reply::Map(vec![
+        (Reply::bulk("name"), Reply::bulk("lua")),
+        (Reply::bulk("ver"), Reply::Integer(1)),
+        (Reply::bulk("path"), Reply::bulk("lua")),
+        (Reply::bulk("args"), Reply::Array(Vec::new())),
+    ]);
+    Reply::Array(if generation.has(Feature::LuaModule) { vec![lua] } else { Vec::new() })
 }

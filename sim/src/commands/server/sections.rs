@@ -3,16 +3,16 @@
 //! Values that a simulated node does not have (a process, a compiler, CPU time, fragmentation) are
 //! constants: INFO depends only on the node's actions.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeMap, fmt::Write as _};
 
 use crate::{
     commands::Ctx,
     config::options,
     event::ConnId,
-    generation::Feature,
+    generation::{Feature, Generation},
     node::{
-        Node, Receiving,
-        clients::{Role, Session},
+        Node, PauseMode, Receiving,
+        clients::{BlockedOn, Role, Session},
         stats::Calls,
     },
     replication::{Backlog, Failover, NO_ID},
@@ -29,7 +29,7 @@ const SECTIONS: &[Section] = &[
     ("Stats", true, stats),
     ("Replication", true, replication),
     ("CPU", true, cpu),
-    ("Modules", true, |_, _| {}),
+    ("Modules", true, modules),
     ("Commandstats", false, command_stats),
     ("Errorstats", true, error_stats),
     ("Latencystats", false, latency_stats),
@@ -71,10 +71,52 @@ fn print_of(sections: &[Section], ctx: &Ctx<'_>, wanted: &[String]) -> String {
                 out.push_str("\r\n");
             }
             line(&mut out, format_args!("# {name}"));
+            let begin = out.len();
             write(ctx, &mut out);
+            if ctx.node.config.generation == Generation::Redis62 {
+                let of_old = out.split_off(begin);
+                out.extend(of_old.split_inclusive("\r\n").filter(|field| !is_later(field)));
+            }
         }
     }
     out
+}
+
+/// Returns true for a line of INFO with a field that 6.2 lacks.
+fn is_later(line: &str) -> bool {
+    const LATER: [&str; 30] = [
+        "monotonic_clock",
+        "used_memory_vm_eval",
+        "used_memory_scripts_eval",
+        "number_of_functions",
+        "number_of_libraries",
+        "used_memory_vm_functions",
+        "used_memory_vm_total",
+        "used_memory_vm_total_human",
+        "used_memory_functions",
+        "mem_total_replication_buffers",
+        "mem_cluster_links",
+        "async_loading",
+        "current_cow_peak",
+        "rdb_saves",
+        "rdb_last_load_keys_expired",
+        "rdb_last_load_keys_loaded",
+        "aof_rewrites",
+        "aof_rewrites_consecutive_failures",
+        "total_net_repl_input_bytes",
+        "total_net_repl_output_bytes",
+        "instantaneous_input_repl_kbps",
+        "instantaneous_output_repl_kbps",
+        "evicted_clients",
+        "total_eviction_exceeded_time",
+        "current_eviction_exceeded_time",
+        "pubsubshard_channels",
+        "total_active_defrag_time",
+        "current_active_defrag_time",
+        "reply_buffer_shrinks",
+        "reply_buffer_expands",
+    ];
+    line.split_once(':').is_some_and(|(field, _)| LATER.contains(&field))
 }
 
 fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
@@ -106,14 +148,19 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "redis_git_dirty": 0,
         "redis_build_id": "0",
     );
-    let mode = if generation.is_valkey() { "server_mode" } else { "redis_mode" };
+    let says_redis = node.config.extended_redis_compatibility || !generation.is_valkey();
+    let mode = if says_redis { "redis_mode" } else { "server_mode" };
     line(out, format_args!("{mode}:{}", node.mode()));
     lines!(out,
         "os": "lockstorm",
         "arch_bits": 64,
         "monotonic_clock": "simulated",
         "multiplexing_api": "simulated",
-        "atomicvar_api": "none",
+    );
+    if !generation.is_valkey() {
+        lines!(out, "atomicvar_api": "none");
+    }
+    lines!(out,
         "gcc_version": "0.0.0",
         "process_id": node.config.process_id,
         "process_supervised": "no",
@@ -124,11 +171,24 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "uptime_in_days": uptime / 86_400,
         "hz": node.config.hz,
         "configured_hz": node.config.hz,
+    );
+    if generation.is_valkey() {
+        lines!(out, "clients_hz": node.config.hz);
+    }
+    lines!(out,
         "lru_clock": env.wall.as_secs() & 0x00ff_ffff,
         "executable": "lockstorm",
         "config_file": node.config.config_file,
         "io_threads_active": 0,
     );
+    if generation.is_valkey() {
+        lines!(out, "availability_zone": node.config.others.get("availability-zone").map_or("", String::as_str));
+    }
+    if generation.has(Feature::Listeners) {
+        let bind: String =
+            node.config.bind.split_ascii_whitespace().map(|address| format!("bind={address},")).collect();
+        line(out, format_args!("listener0:name=tcp,{bind}port={}", node.config.port));
+    }
     if let Some(deadline) = node.shutdown.and_then(|shutdown| shutdown.deadline) {
         lines!(out, "shutdown_in_milliseconds": deadline.since(env.monotonic).as_millis());
     }
@@ -149,8 +209,65 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
         "client_recent_max_output_buffer": 0,
         "blocked_clients": blocked.len(),
         "tracking_clients": ctx.node.clients.tracking.trackers,
-        "clients_in_timeout_table": blocked.iter().filter(timed).count(),
     );
+    let is_new = ctx.node.config.generation.has(Feature::ClientCounts);
+    if is_new {
+        lines!(out,
+            "pubsub_clients": sessions.iter().filter(|session| session.is_subscriber()).count(),
+            "watching_clients": sessions.iter().filter(|session| !session.watched.is_empty()).count(),
+        );
+    }
+    lines!(out, "clients_in_timeout_table": blocked.iter().filter(timed).count());
+    if !is_new {
+        return;
+    }
+    let mut awaited = BTreeMap::new();
+    for session in &blocked {
+        let Some(wait) = session.blocked.as_ref().filter(|wait| wait.on == BlockedOn::Keys) else { continue };
+        // A group's reader also waits for the end of its key.
+        let for_none = wait.args.first().is_some_and(|name| name.eq_ignore_ascii_case(b"xreadgroup"));
+        for key in &wait.keys {
+            *awaited.entry((session.db, key)).or_insert(false) |= for_none;
+        }
+    }
+    lines!(out,
+        "total_watched_keys": ctx.node.clients.watchers.len(),
+        "total_blocking_keys": awaited.len(),
+        "total_blocking_keys_on_nokey": awaited.values().filter(|for_none| **for_none).count(),
+    );
+    if ctx.node.config.generation.is_valkey() {
+        pauses(ctx, out);
+    }
+}
+
+fn pauses(ctx: &Ctx<'_>, out: &mut String) {
+    let node = &ctx.node;
+    let reason = match node.paused {
+        Some(_) => "client_pause",
+        None if node.replication.failover.is_some() => "failover_in_progress",
+        None if node.is_paused() => "shutdown_in_progress",
+        None => "none",
+    };
+    let left = node.paused.map_or(0, |(until, _)| until.since(ctx.env.monotonic).as_millis());
+    lines!(out,
+        "paused_reason": reason,
+        "paused_actions": match node.pause() {
+            Some(PauseMode::All) => "all",
+            Some(PauseMode::Write) => "write",
+            None => "none",
+        },
+        "paused_timeout_milliseconds": left,
+    );
+}
+
+fn modules(ctx: &Ctx<'_>, out: &mut String) {
+    if ctx.node.config.generation.has(Feature::LuaModule) {
+        let options = "handle-repl-async-load|handle-atomic-slot-migration";
+        line(
+            out,
+            format_args!("module:name=lua,ver=1,api=1,filters=0,usedby=[],using=[],options=[{options}]"),
+        );
+    }
 }
 
 fn memory(ctx: &Ctx<'_>, out: &mut String) {

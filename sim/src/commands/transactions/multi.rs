@@ -30,6 +30,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     if session.transaction.is_some() {
         return Err(Error::of("ERR MULTI calls can not be nested"));
     }
+    session.has_queued = true;
     session.transaction = Some(Transaction::default());
     Ok(Reply::OK)
 }

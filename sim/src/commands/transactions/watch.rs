@@ -34,6 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Ok(Reply::OK);
     }
     let (conn, db, rule) = (ctx.conn, ctx.db, ctx.expiry_rule());
+    ctx.session().has_queued = true;
     for key in &args[1..] {
         // Read the raw database: watching a key does not expire it.
         let was_expired = ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(rule));

@@ -3,13 +3,15 @@
 //! CONFIG GET and CONFIG SET use this table. Values are text in one canonical form, as CONFIG GET
 //! prints them.
 
+mod generations;
 mod table;
 mod values;
 
+pub use generations::OTHERS;
 pub use table::OPTIONS;
 pub use values::{memory, percentile};
 
-use crate::config::Config;
+use crate::{config::Config, generation::Generation};
 
 /// An option of CONFIG GET and CONFIG SET.
 pub struct Opt {
@@ -76,7 +78,10 @@ impl Opt {
     pub fn get(&self, config: &Config) -> String {
         match self.field {
             Field::Live { get, .. } => get(config),
-            Field::Kept(default) => config.others.get(self.name).map_or(default, String::as_str).to_owned(),
+            Field::Kept(default) => {
+                let default = generations::default(config.generation, self.name).unwrap_or(default);
+                config.others.get(self.name).map_or(default, String::as_str).to_owned()
+            }
         }
     }
 
@@ -129,12 +134,31 @@ impl Opt {
         }
     }
 }
-/// Returns the option of a name or of an older name, ignoring the case of letters.
+/// Returns the option of a name or of an older name, ignoring the case of letters. Options of all
+/// generations are found.
 pub fn find(name: &str) -> Option<&'static Opt> {
-    OPTIONS.iter().find(|option| {
+    let known = |option: &&Opt| {
         option.name.eq_ignore_ascii_case(name)
             || option.alias.is_some_and(|alias| alias.eq_ignore_ascii_case(name))
+    };
+    let others = OTHERS.iter().map(|(option, _)| option);
+    OPTIONS.iter().chain(others).find(known).or_else(|| {
+        let mut names = Generation::ALL.into_iter().flat_map(generations::names);
+        let (_, of) = names.find(|(other, _)| other.eq_ignore_ascii_case(name))?;
+        OPTIONS.iter().find(|option| option.name == of)
     })
+}
+
+/// Returns the option that servers of a generation know by this name.
+pub fn find_in(generation: Generation, name: &str) -> Option<&'static Opt> {
+    let (_, option) = names_in(generation).find(|(known, _)| known.eq_ignore_ascii_case(name))?;
+    Some(option)
+}
+
+/// Returns the option that a node of a generation takes at its start by this name: those of 7.0,
+/// and its own.
+pub fn find_at_start(generation: Generation, name: &str) -> Option<&'static Opt> {
+    find_in(generation, name).or_else(|| find_in(Generation::default(), name))
 }
 
 /// Sets an option before a node starts, when every option may be set.
@@ -142,7 +166,7 @@ pub fn find(name: &str) -> Option<&'static Opt> {
 /// # Errors
 /// An unknown option, with the most similar name, or the reason why the option refuses the value.
 pub fn set_at_start(config: &mut Config, name: &str, value: &str) -> Result<(), String> {
-    let Some(option) = find(name) else {
+    let Some(option) = find_at_start(config.generation, name) else {
         let nearest =
             nearest(name).map_or_else(String::new, |nearest| format!("; did you mean `{nearest}`?"));
         return Err(format!("there is no option `{name}`{nearest}"));
@@ -167,6 +191,16 @@ pub fn names() -> impl Iterator<Item = (&'static str, &'static Opt)> {
     })
 }
 
+/// Returns every name by which servers of a generation know an option, with the option.
+pub fn names_in(generation: Generation) -> impl Iterator<Item = (&'static str, &'static Opt)> {
+    let known = names().filter(move |(name, _)| generations::has(generation, name));
+    let further = generations::names(generation).filter_map(|(name, of)| {
+        let option = OPTIONS.iter().find(|option| option.name == of)?;
+        Some((name, option))
+    });
+    known.chain(further).chain(generations::others(generation).map(|option| (option.name, option)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -175,7 +209,7 @@ mod tests {
     fn options_are_sorted_and_their_defaults_are_values_they_take() {
         let config = Config::default();
         assert!(OPTIONS.is_sorted_by(|a, b| a.name < b.name));
-        for option in OPTIONS {
+        for option in OPTIONS.iter().chain(OTHERS.iter().map(|(option, _)| option)) {
             let value = option.get(&config);
             assert_eq!(option.check(&config, &value).as_ref(), Ok(&value), "{}", option.name);
             let mut changed = config.clone();

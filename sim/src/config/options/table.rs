@@ -47,16 +47,18 @@ macro_rules! text {
         }
     };
 }
+pub(super) use {flag, number};
+
 /// The usual maximum for a number of bytes.
-const LONG: u64 = i64::MAX as u64;
-const I32: i64 = i32::MAX as i64;
+pub(super) const LONG: u64 = i64::MAX as u64;
+pub(super) const I32: i64 = i32::MAX as i64;
 
 /// The highest number of a port.
-const PORT: i64 = u16::MAX as i64;
+pub(super) const PORT: i64 = u16::MAX as i64;
 const U32: i64 = u32::MAX as i64;
 const YES_NO_LOCAL: Kind = Choice(&["no", "yes", "local"]);
 
-const fn opt(name: &'static str, kind: Kind, change: Change, field: Field) -> Opt {
+pub(super) const fn opt(name: &'static str, kind: Kind, change: Change, field: Field) -> Opt {
     Opt { name, alias: None, kind, change, field, hidden: false }
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, time::Duration};
 use bytes::Bytes;
 
 use super::session::{POINTER, Session, Transaction};
-use crate::time::Monotonic;
+use crate::{generation::Generation, time::Monotonic};
 
 /// The memory that a node holds for a connection, in bytes. The figures were measured on
 /// `redis-server`, so that clients see the same ones.
@@ -73,6 +73,57 @@ impl Session {
         let total = total.into_iter().fold(0, usize::saturating_add);
         let query_free = query_buffer - query;
         Memory { query, query_free, argv, queued: queued.bytes, output, output_blocks, output_listed, total }
+    }
+
+    /// Returns the memory as a server of a generation computes it for CLIENT LIST. Tables of
+    /// subscriptions count as in 7.0.
+    pub(super) fn memory_in(&self, now: Monotonic, generation: Generation) -> Memory {
+        let memory = self.memory(now);
+        if generation == Generation::Redis70 {
+            return memory;
+        }
+        let buffers = Session::IDLE + self.reply_buffer.size() + memory.query + memory.query_free;
+        let rest = memory.total.saturating_sub(buffers);
+        let query = memory.query;
+        let (idle, query, query_buffer) = match generation {
+            // The reply buffer is part of the connection. The query buffer is freed once it is
+            // empty.
+            Generation::Redis62 => (20_488, query, if query > 0 { query.max(40_954) } else { 0 }),
+            // Connections share a query buffer while nothing is left in it.
+            Generation::Redis82 => {
+                let query_buffer = if query > 0 { query.max(Session::QUERY) } else { 0 };
+                (896 + self.reply_buffer.size(), query, query_buffer)
+            }
+            _ => {
+                let idle = if generation == Generation::Valkey81 { 520 } else { 584 };
+                // The shared query buffer does not count, not even while a command runs.
+                let query = if self.reading > 0 { 0 } else { query };
+                (idle + self.reply_buffer_in(generation).0, query, query)
+            }
+        };
+        // The sizes of the query buffer count its header, or what replaces it, beside it.
+        let header = match (generation, query_buffer) {
+            (_, 0) => 0,
+            (Generation::Redis62, _) => -2,
+            _ => 6,
+        };
+        let per_watch = self.watched.len() * (if generation == Generation::Redis62 { 0 } else { 24 });
+        let total = idle.saturating_add(rest).saturating_add(per_watch).saturating_add(query_buffer);
+        Memory {
+            query,
+            query_free: query_buffer - query,
+            total: total.saturating_add_signed(header),
+            ..memory
+        }
+    }
+
+    /// Returns the size of the reply buffer and the most that it held lately, as a server of a
+    /// generation reports them.
+    pub(super) fn reply_buffer_in(&self, generation: Generation) -> (usize, usize) {
+        let (size, peak) = (self.reply_buffer.size(), self.reply_buffer.peak());
+        // Valkey keeps a header in the buffer.
+        let more = if generation.is_valkey() { 8 } else { 0 };
+        (size + more, if peak == size { peak + more } else { peak })
     }
 
     /// Returns the memory that counts against `maxmemory`: all of it except the query buffer that

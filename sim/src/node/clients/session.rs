@@ -230,8 +230,10 @@ pub struct Session {
     pub redirect_broken: bool,
     /// Set by MONITOR.
     pub monitor: bool,
-    /// Set by READONLY (cluster replicas).
+    /// Set by READONLY (replicas).
     pub readonly: bool,
+    /// Set by CLIENT CAPA redirect: a replica sends it to its master.
+    pub redirects: bool,
     /// Set by ASKING: the next command may access a slot that is being imported here.
     pub asks: bool,
     /// Set while the command being run follows ASKING.
@@ -262,6 +264,18 @@ pub struct Session {
     pub lingers: bool,
     /// The replication offset after this client's last write. WAIT waits for it.
     pub last_write_offset: u64,
+    /// The number of bytes received from it.
+    pub received: u64,
+    /// The number of bytes sent to it.
+    pub sent: u64,
+    /// The number of its commands that have run, those of its transactions and scripts included.
+    pub commands: u64,
+    /// The bytes of the request being run, in generations with COMMANDLOG.
+    pub request_len: usize,
+    /// The bytes of its reply so far.
+    pub reply_len: usize,
+    /// Set by MULTI and WATCH. Valkey then keeps a queue for the connection, empty or not.
+    pub has_queued: bool,
 }
 
 impl Session {
@@ -309,6 +323,7 @@ impl Session {
             redirect_broken: false,
             monitor: false,
             readonly: false,
+            redirects: false,
             asks: false,
             asking: false,
             slot: None,
@@ -323,6 +338,12 @@ impl Session {
             killed: false,
             lingers: false,
             last_write_offset: 0,
+            received: 0,
+            sent: 0,
+            commands: 0,
+            request_len: 0,
+            reply_len: 0,
+            has_queued: false,
         }
     }
 

@@ -1,0 +1,25 @@
+//! COMMANDLOG LEN type: counts the entries of a log.
+
+use bytes::Bytes;
+
+use super::commandlog::log_of;
+use crate::{
+    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    resp::Reply,
+};
+
+pub(super) const SPEC: Spec = Spec {
+    name: "commandlog|len",
+    group: Group::Server,
+    since: "valkey 8.1.0",
+    summary: "The number of entries of a log.",
+    arity: 3,
+    flags: Flags::ADMIN.union(Flags::LOADING).union(Flags::STALE),
+    keys: Keys::None,
+    subcommands: &[],
+    run,
+};
+
+fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    Ok(log_of(ctx.node, &args[2])?.len().into())
+}

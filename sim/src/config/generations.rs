@@ -1,0 +1,28 @@
+//! The defaults of each generation of servers.
+
+use super::{Config, LazyFree};
+use crate::generation::Generation;
+
+impl Config {
+    /// Returns the defaults of a generation of servers.
+    ///
+    /// ```
+    /// use lockstorm_sim::{config::Config, generation::Generation};
+    ///
+    /// assert_eq!(Config::of(Generation::Redis70).repl_backlog_size, 1 << 20);
+    /// assert_eq!(Config::of(Generation::Valkey91).repl_backlog_size, 10 << 20);
+    /// ```
+    pub fn of(generation: Generation) -> Config {
+        let mut config = Config { generation, ..Config::default() };
+        if generation == Generation::Redis62 {
+            config.acl_pubsub_default = true;
+            config.repl_diskless_sync = false;
+        }
+        if generation.is_valkey() {
+            config.lazy_free =
+                LazyFree { eviction: true, expire: true, server_del: true, user_del: true, user_flush: true };
+            config.repl_backlog_size = 10 << 20;
+        }
+        config
+    }
+}
