@@ -206,7 +206,7 @@ impl Gathered {
 
 /// Returns a file with only one of its variants, at the points of its sweep that the name selects,
 /// or at all of them.
-fn of_variant(source: Source, name: &str) -> Result<Source> {
+fn of_variant(mut source: Source, name: &str) -> Result<Source> {
     let mut variants: Vec<Variant> =
         source.meant(name).into_iter().map(|at| source.variants[at].clone()).collect();
     if variants.is_empty() {
@@ -214,7 +214,8 @@ fn of_variant(source: Source, name: &str) -> Result<Source> {
         let (source, at) = named.ok_or_else(|| source.no_variant(name))?;
         variants.push(source.variants[at].clone());
     }
-    Ok(Source { variants, ..source })
+    source.variants = variants;
+    Ok(source)
 }
 
 /// Overrides keys of the files. Each file keeps only the variants that were selected.

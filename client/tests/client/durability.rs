@@ -34,7 +34,7 @@ impl Drop for Folder {
 /// A server of a generation, simulated or real.
 enum Server {
     Simulated(TestServer),
-    Real(RedisServer, Folder),
+    Real { server: RedisServer, _folder: Folder },
 }
 
 impl Server {
@@ -49,7 +49,7 @@ impl Server {
             let mut words = vec!["--dir".to_owned(), folder.0.clone()];
             words.extend(options.iter().flat_map(|(name, value)| [format!("--{name}"), (*value).to_owned()]));
             let server = RedisServer::start_on(&program, |_| words.clone()).expect("it is present");
-            all.push((program.to_string(), Self::Real(server, folder)));
+            all.push((program.to_string(), Self::Real { server, _folder: folder }));
         }
         all
     }
@@ -57,7 +57,7 @@ impl Server {
     fn url(&self) -> String {
         match self {
             Self::Simulated(server) => server.url(),
-            Self::Real(server, _) => server.url(),
+            Self::Real { server, .. } => server.url(),
         }
     }
 }

@@ -17,10 +17,7 @@ use lockstorm_sim::{
 };
 
 use super::{Ours, Whose, answer, now, text, until_it_follows, until_it_knows, wait, watching};
-use crate::{
-    served::program,
-    served::{self, PATIENCE, Served, asks, folder},
-};
+use crate::served::{self, PATIENCE, Served, asks, folder, program};
 
 const VALKEY: Generation = Generation::Valkey91;
 
