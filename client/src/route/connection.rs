@@ -28,8 +28,10 @@ pub(crate) struct Connection {
     sender: MultiplexedConnection,
     /// The identity of the connection on the server: its id and the address that the server sees.
     identity: Option<(String, String)>,
+    /// Set if the server knows CLIENT CAPA.
+    has_capabilities: bool,
     /// Set if the server, as a replica, refuses to read keys and names its master instead.
-    is_redirected: bool,
+    is_redirected: AtomicBool,
     /// Set while the server may have commands that compare a string before they change it.
     may_compare: AtomicBool,
     shared: Arc<Shared>,
@@ -141,7 +143,8 @@ impl Connection {
             endpoint: endpoint.clone(),
             sender,
             identity: None,
-            is_redirected: false,
+            has_capabilities: false,
+            is_redirected: AtomicBool::new(false),
             may_compare: AtomicBool::new(false),
             shared,
         };
@@ -154,18 +157,31 @@ impl Connection {
     }
 
     /// Asks for the identity of the connection. The same reply shows if the server is a Valkey that
-    /// can name its master; then asks it to do so.
+    /// can name its master.
     async fn introduce(&mut self) -> Result<()> {
         let Some(line) = self.ask_info().await? else { return Ok(()) };
         self.identity = parse_identity(&line);
-        if has_capabilities(&line) {
-            self.may_compare = AtomicBool::new(true);
-            match self.call(redis::cmd("CLIENT").arg("CAPA").arg("redirect")).await {
-                Ok(_) => self.is_redirected = true,
-                // A restricted user: the connection works without.
-                Err(error) if error.is_definite() => {}
-                Err(error) => return Err(refused(&self.endpoint, &error.to_string()).caused_by(error)),
-            }
+        self.has_capabilities = has_capabilities(&line);
+        self.may_compare = AtomicBool::new(self.has_capabilities);
+        Ok(())
+    }
+
+    /// Asks a server that can name its master to do so once it is a replica.
+    ///
+    /// # Errors
+    /// If the connection ends, or there is no answer before `limit`.
+    pub(super) async fn ask_for_redirections(&self, env: &Arc<dyn Env>, limit: Monotonic) -> Result<()> {
+        if !self.has_capabilities {
+            return Ok(());
+        }
+        let mut command = redis::cmd("CLIENT");
+        command.arg("CAPA").arg("redirect");
+        let answer = within(&**env, limit, pin!(self.call(&command))).await;
+        match answer.ok_or_else(|| refused(&self.endpoint, "timed out"))? {
+            Ok(_) => self.is_redirected.store(true, Ordering::Relaxed),
+            // A restricted user: the connection works without.
+            Err(error) if error.is_definite() => {}
+            Err(error) => return Err(refused(&self.endpoint, &error.to_string()).caused_by(error)),
         }
         Ok(())
     }
@@ -186,7 +202,7 @@ impl Connection {
     /// Returns true if the server refuses to read keys once it is a replica, and names its master.
     /// Commands of scripts it refuses with READONLY all the same.
     pub(super) fn is_redirected(&self) -> bool {
-        self.is_redirected
+        self.is_redirected.load(Ordering::Relaxed)
     }
 
     /// Returns true if DELIFEQ is worth a try.

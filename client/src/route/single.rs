@@ -32,7 +32,7 @@ impl Single {
         let followed = locked(&self.followed).clone();
         if let Some(master) = followed {
             let now = self.env.now();
-            let opened = Connection::open(&self.env, &master, None, now + (limit - now) / 2).await;
+            let opened = self.open(&master, now + (limit - now) / 2).await;
             if opened.is_ok() {
                 return opened;
             }
@@ -42,7 +42,15 @@ impl Single {
                 *followed = None;
             }
         }
-        Connection::open(&self.env, &self.endpoint, None, limit).await
+        self.open(&self.endpoint, limit).await
+    }
+
+    async fn open(&self, endpoint: &Endpoint, limit: Monotonic) -> Result<Arc<Connection>> {
+        let connection = Connection::open(&self.env, endpoint, None, limit).await?;
+        if self.follows_masters() {
+            connection.ask_for_redirections(&self.env, limit).await?;
+        }
+        Ok(connection)
     }
 }
 
