@@ -27,16 +27,13 @@ pub(super) struct Failed {
     pub(super) message: String,
     /// True if the node answered with an error. Such a command is not sent again.
     pub(super) replied: bool,
+    /// True if the node does not know the script of an EVALSHA.
+    is_unknown_script: bool,
 }
 
 impl Failed {
     fn without_reply(message: String) -> Failed {
-        Failed { message, replied: false }
-    }
-
-    /// Returns true if the node does not know the script of an EVALSHA.
-    fn is_unknown_script(&self) -> bool {
-        self.replied && self.message.contains("NOSCRIPT")
+        Failed { message, replied: false, is_unknown_script: false }
     }
 }
 
@@ -103,7 +100,7 @@ impl Wire {
         let answer = self.send(&called.evalsha(), limit).await;
         self.sent.borrow_mut().insert(called.sha);
         match answer {
-            Err(failed) if self.scripts == Scripts::ShaOrText && failed.is_unknown_script() => {
+            Err(failed) if self.scripts == Scripts::ShaOrText && failed.is_unknown_script => {
                 self.send(command, limit).await
             }
             answer => answer,
@@ -137,7 +134,8 @@ impl Wire {
                     error.kind(),
                     ErrorKind::Server(_) | ErrorKind::Extension | ErrorKind::AuthenticationFailed
                 );
-                Failed { message: format!("{}: {error}", self.node), replied }
+                let is_unknown_script = error.code() == Some("NOSCRIPT");
+                Failed { message: format!("{}: {error}", self.node), replied, is_unknown_script }
             })
         };
         let answer = tokio::select! {
