@@ -72,6 +72,21 @@ pub(crate) fn of(code: &str) -> Option<&'static Refusal> {
     ALL.iter().find(|refusal| refusal.code == code)
 }
 
+/// Returns the code of an error reply with this first word and rest.
+///
+/// A server before Redis 7.0 hides the code of a command that a script calls in an error of its own:
+/// `ERR Error running script (call to f_<sha>): @user_script:1: @user_script: 1: -READONLY You ..`.
+pub(crate) fn code<'a>(first: &'a str, rest: &'a str) -> &'a str {
+    let of_script = rest.strip_prefix("Error running script (call to f_").filter(|_| first == "ERR");
+    let Some((_, mut cause)) = of_script.and_then(|rest| rest.split_once("): ")) else { return first };
+    // The places in the script, one or two of them.
+    while let Some((_, after)) = cause.split_once(": ").filter(|_| cause.starts_with("@user_script:")) {
+        cause = after.trim_start_matches(|digit: char| digit.is_ascii_digit()).trim_start_matches(": ");
+    }
+    let hidden = cause.split(' ').next().map(|word| word.trim_start_matches('-'));
+    hidden.filter(|hidden| of(hidden).is_some()).unwrap_or(first)
+}
+
 /// Returns true if a refusal is transient.
 pub(crate) fn passes(code: &str) -> bool {
     of(code).is_some_and(|refusal| refusal.passes)
@@ -104,6 +119,24 @@ mod tests {
     fn the_documentation_has_the_table() {
         let documented = include_str!("refusals.md");
         assert!(documented.contains(&printed()), "refusals.md should have\n{}", printed());
+    }
+
+    /// The texts are those of Redis 6.2.5.
+    #[test]
+    fn the_code_of_a_command_in_a_script_is_found() {
+        let of_script =
+            |cause: &str| format!("Error running script (call to f_25ab): @user_script:1: {cause}");
+        for (cause, expected) in [
+            ("@user_script: 1: -READONLY You can't write against a read only replica.", "READONLY"),
+            ("@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.", "OOM"),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", "ERR"),
+            ("@user_script: 1: Unknown Redis command called from Lua script", "ERR"),
+            ("", "ERR"),
+        ] {
+            assert_eq!(code("ERR", &of_script(cause)), expected, "{cause}");
+        }
+        assert_eq!(code("ERR", "Error running script (call to f_"), "ERR");
+        assert_eq!(code("READONLY", "You can't write against a read only replica."), "READONLY");
     }
 
     #[test]

@@ -466,7 +466,8 @@ fn refuse_errors(reply: Value) -> Result<Value> {
         Value::ServerError(error) => error,
         reply => return Ok(reply),
     };
-    let (code, message) = (error.code().to_owned(), error.details().unwrap_or_default().to_owned());
+    let message = error.details().unwrap_or_default().to_owned();
+    let code = refusal::code(error.code(), &message).to_owned();
     if code == UNPUBLISHED {
         return Err(Error::indefinite(ErrorKind::NotPublished { reason: message }));
     }
