@@ -227,7 +227,7 @@ fn kept(lock: &mut Lock, act: &Act<'_>, after: &Held, findings: &mut Findings) {
     let is_renewal = !takes_level && act.purpose != Purpose::Release;
     let percent = lock.renews(act.at_us(), after.expires_ms, is_renewal);
     if let Some(percent) = percent.filter(|percent| by_owner && *percent >= act.late_percent) {
-        let lease = length(lease_ms.unwrap_or(0) * 1_000);
+        let lease = length(lease_ms.unwrap_or(0).saturating_mul(1_000));
         let says = format!("renewed after {} of a lease of {lease}, at {percent} % of it", length(passed_us));
         let parts = [(&grant, "granted it"), (act.call, "renewed it")];
         findings.add(Kind::NearMiss, act.place, &after.owner, act.at_us(), says, &parts);
@@ -318,7 +318,8 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
         return;
     }
     let late = length(act.at_us() - past.ended_us);
-    let lease = past.lease_ms.map_or_else(|| "unknown length".to_owned(), |ms| length(ms * 1_000));
+    let lease =
+        past.lease_ms.map_or_else(|| "unknown length".to_owned(), |ms| length(ms.saturating_mul(1_000)));
     let (grant, next) = (past.grant.clone(), past.next.clone());
     let (kind, says) = match &next {
         Some(_) => (

@@ -215,7 +215,8 @@ impl Lock {
     /// was granted without one.
     pub(super) fn renews(&mut self, at_us: i64, expires_ms: Option<i64>, is_renewal: bool) -> Option<i64> {
         let hold = self.hold.as_mut()?;
-        let (lease_us, passed_us) = (hold.lease_ms.map(|lease| lease * 1_000), at_us - hold.set_us);
+        let (lease_us, passed_us) =
+            (hold.lease_ms.map(|lease| lease.saturating_mul(1_000)), at_us - hold.set_us);
         hold.expires_ms = expires_ms;
         hold.set_us = at_us;
         hold.lease_ms = expires_ms.map(|at| at - at_us.div_euclid(1_000));

@@ -1,7 +1,5 @@
 //! Commands, owners and times in words. Values are hashed unless the user asks for them.
 
-use lockstorm_sim::time::Wall;
-
 use super::command::{Call, Command, Verb};
 use crate::judge::digest::sha256;
 
@@ -94,8 +92,7 @@ fn printable(bytes: &[u8]) -> String {
 
 /// Returns a time in UTC: `2026-11-21 11:10:51.123456`.
 pub(super) fn date(at_us: i64) -> String {
-    let at = Wall::from_micros(at_us);
-    let secs = at.as_secs();
+    let secs = at_us.div_euclid(1_000_000);
     let (days, second) = (secs.div_euclid(86_400), secs.rem_euclid(86_400));
     let (year, month, day) = civil(days);
     let (hour, minute, second) = (second / 3600, second / 60 % 60, second % 60);

@@ -72,7 +72,8 @@ impl Past {
         let id = *self.ids.entry(id).or_insert(next);
         let known = self.holds.get(&id).cloned();
         if let Some(known) = known.filter(|known| !is_same(before, known)) {
-            let at_us = known.expires_ms.map_or(act.call.at_us, |at| (at * 1_000).min(act.call.at_us));
+            let at_us =
+                known.expires_ms.map_or(act.call.at_us, |at| at.saturating_mul(1_000).min(act.call.at_us));
             self.push(id, at_us, What::Expired, &known, act);
             self.holds.remove(&id);
         }

@@ -89,9 +89,11 @@ impl Shadow {
         match value.content {
             Content::Text(owner) => Some(Held { owner, levels: 1, expires_ms }),
             Content::Fields(fields) => {
-                // Redisson's read-write locks keep their mode in a field.
-                let mut owners = fields.into_iter().filter(|(name, _)| name != "mode");
-                let (owner, levels) = owners.next()?;
+                // Redisson's read-write locks keep their mode in a field. They have many owners.
+                if fields.contains_key("mode") {
+                    return None;
+                }
+                let (owner, levels) = fields.into_iter().next()?;
                 Some(Held { owner, levels: levels.parse().unwrap_or(1), expires_ms })
             }
             _ => None,

@@ -309,7 +309,7 @@ impl Summary {
                 format!("{node}{}{db}", row.lock),
                 row.library.unwrap_or("-").to_owned(),
                 row.holder.clone().unwrap_or_else(|| "-".to_owned()),
-                row.left_ms.map_or_else(|| "-".to_owned(), |ms| length(ms * 1_000)),
+                row.left_ms.map_or_else(|| "-".to_owned(), |ms| length(ms.saturating_mul(1_000))),
                 row.waiters.to_string(),
                 row.grants.to_string(),
                 row.per_minute.to_string(),
