@@ -358,8 +358,9 @@ impl Audit {
             return call.command.creates();
         }
         let mut own = call.script.iter().filter(|command| command.word(1) == key);
-        let owns =
-            own.clone().any(|command| command.verb == Verb::Hincrby && command.word(2).contains(&b':'));
+        let owns = own
+            .clone()
+            .any(|command| command.verb == Verb::Hincrby && scripts::is_redisson_owner(command.word(2)));
         let expires = own.clone().any(|command| command.verb == Verb::Expire);
         if owns && expires {
             return true;

@@ -186,6 +186,17 @@ impl Scripts {
     }
 }
 
+/// Returns true for the name of an owner as Redisson forms it: a UUID, a colon and the number of a
+/// thread. Other hashes may have counters whose names have colons, too.
+pub(super) fn is_redisson_owner(field: &[u8]) -> bool {
+    let Some((id, [b':', thread @ ..])) = field.split_at_checked(36) else { return false };
+    let is_hyphen = |at: usize| matches!(at, 8 | 13 | 18 | 23);
+    let is_id =
+        |(at, byte): (usize, &u8)| if is_hyphen(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() };
+    let digits = thread.strip_prefix(b"-").unwrap_or(thread);
+    id.iter().enumerate().all(is_id) && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+}
+
 /// Returns true for Valkey's DELIFEQ, which deletes a key that has a given value.
 fn is_delifeq(command: &Command) -> bool {
     command.word(0).eq_ignore_ascii_case(b"delifeq")
@@ -282,6 +293,21 @@ mod tests {
         assert_eq!(owner(&forced, b"a", |_| false), None);
         assert_eq!(owner(&call(&[r#""DEL" "a""#]), b"a", |_| false), None);
         assert_eq!(owner(&call(&[r#""SET" "a" "t" "NX""#]), b"a", |_| false).as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn an_owner_of_redisson_is_no_mere_counter() {
+        let rows = [
+            ("c8c7c6c1-cdd6-4784-aa85-6361cc9ef870:48", true),
+            ("83a1886e-ce87-4bb8-8307-7f6e5d4cc596:-8869539123815435447", true),
+            ("c8c7c6c1-cdd6-4784-aa85-6361cc9ef870:", false),
+            ("c8c7c6c1-cdd6-4784-aa85-6361cc9ef870:48:write", false),
+            ("page:home", false),
+            ("", false),
+        ];
+        for (field, expected) in rows {
+            assert_eq!(is_redisson_owner(field.as_bytes()), expected, "{field}");
+        }
     }
 
     #[test]
