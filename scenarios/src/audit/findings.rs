@@ -52,8 +52,8 @@ impl Kind {
     pub fn title(self) -> &'static str {
         match self {
             Kind::GrantedTwice => "granted twice",
-            Kind::ReleasedByOther => "released by somebody else",
-            Kind::ExtendedByOther => "extended by somebody else",
+            Kind::ReleasedByOther => "released by another client",
+            Kind::ExtendedByOther => "extended by another client",
             Kind::Overwritten => "overwritten",
             Kind::Deleted => "deleted by hand",
             Kind::Flushed => "flushed",

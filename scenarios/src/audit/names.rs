@@ -80,14 +80,11 @@ pub(super) fn key(key: &[u8]) -> String {
 
 /// Returns text without control characters, which a terminal would execute.
 fn printable(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    text.chars()
-        .flat_map(|char| {
-            if char.is_control() { char.escape_default().to_string() } else { char.to_string() }
-                .chars()
-                .collect::<Vec<_>>()
-        })
-        .collect()
+    let shown = |char: char| match char.is_control() {
+        true => char.escape_default().to_string(),
+        false => char.to_string(),
+    };
+    String::from_utf8_lossy(bytes).chars().map(shown).collect()
 }
 
 /// Returns a time in UTC: `2026-11-21 11:10:51.123456`.

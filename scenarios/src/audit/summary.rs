@@ -326,7 +326,7 @@ impl Summary {
         let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
         let widths: Vec<usize> = (0..head.len()).map(width).collect();
         for row in &rows {
-            let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}"));
+            let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
             writeln!(to, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
         }
         if self.locks.len() > ROWS_MAX {
