@@ -78,7 +78,7 @@ pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
         // Spring's script sets a key that it did not find.
         return holder.filter(|hold| Some(&*hold.owner) != owner).is_some().then_some(None);
     }
-    let changes = second.is_some_and(|next| next.verb == Verb::Del || next.verb == Verb::Expire)
+    let changes = second.is_some_and(|next| matches!(next.verb, Verb::Del | Verb::Expire | Verb::Set))
         || first.verb == Verb::Hexists && second.is_some_and(|next| next.verb.changes());
     let owner = owner.filter(|_| (reads || first.verb == Verb::Hexists) && changes)?;
     let differs = holder.is_none_or(|hold| hold.owner != owner);
