@@ -347,8 +347,7 @@ impl Audit {
         if !wanted || !self.begins_lock(call, key) {
             return false;
         }
-        let lock = Lock { first_us: call.at_us, ..Lock::default() };
-        self.nodes[node].locks.entry(db).or_default().insert(key.into(), lock);
+        self.nodes[node].locks.entry(db).or_default().insert(key.into(), Lock::new(call.at_us));
         true
     }
 

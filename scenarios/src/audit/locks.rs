@@ -129,6 +129,11 @@ pub(super) struct Lock {
 }
 
 impl Lock {
+    /// Returns a free lock, first used at a time.
+    pub(super) fn new(first_us: i64) -> Lock {
+        Lock { first_us, ..Lock::default() }
+    }
+
     /// Returns true if the key is used as a lock: it was released, renewed or granted by a script.
     pub(super) fn is_lock(&self) -> bool {
         let Figures { releases, renewals, unchecked, .. } = self.figures;
