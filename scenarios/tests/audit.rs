@@ -132,6 +132,14 @@ fn watchdogs_renew_at_a_third_of_the_lease() {
     assert_eq!(row.lateness[3..].iter().sum::<u64>(), row.renewals, "{row:?}");
 }
 
+/// The library renews after 80 % of the lease, each time.
+#[test]
+fn late_renewals_are_one_notice() {
+    let summary = summary("redis-semaphore-watchdog");
+    assert_eq!((summary.notices.len(), summary.notices[0].kind), (1, Kind::NearMiss));
+    assert!(summary.notices[0].times >= 2, "{:?}", summary.notices);
+}
+
 const BAD: &str = "OK
 1700000000.000000 [0 10.0.0.1:1] \"PING\"
 1700000010.000000 [0 10.0.0.1:1] \"SET\" \"a\" \"one\" \"NX\" \"PX\" \"1000\"

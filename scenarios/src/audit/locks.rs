@@ -126,6 +126,8 @@ pub(super) struct Lock {
     /// Set if a script of the lock has shown an owner's field or token: it is no mere key.
     pub(super) is_proven: bool,
     pub(super) shared_name: bool,
+    /// The notice of the first renewal that came late.
+    pub(super) near_miss: Option<usize>,
 }
 
 impl Lock {

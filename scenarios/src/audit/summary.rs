@@ -279,8 +279,9 @@ impl Summary {
             let plural = if self.notices.len() == 1 { "" } else { "s" };
             writeln!(to, "\n{} notice{plural}, which prove no fault", self.notices.len())?;
             for notice in self.notices.iter().take(ROWS_MAX) {
-                let Finding { at, lock, kind, says, .. } = notice;
-                writeln!(to, "  {at} {lock}: {}: {says}", kind.title())?;
+                let Finding { at, lock, kind, says, times, .. } = notice;
+                let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
+                writeln!(to, "  {at} {lock}: {}: {says}{times}", kind.title())?;
             }
             if self.notices.len() > ROWS_MAX {
                 writeln!(to, "  and {} more", self.notices.len() - ROWS_MAX)?;
