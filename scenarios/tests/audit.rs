@@ -1,7 +1,8 @@
 //! Audits of captures that real servers and real libraries left, with faults that were made on
 //! purpose, and of loads without faults.
 //!
-//! Each capture in `audit/` is named by the library and the story. The stories:
+//! Each capture in `audit/` is named by the library and the story. `audit/record.py` recorded them.
+//! The stories:
 //!
 //! | story | events |
 //! | --- | --- |

@@ -258,12 +258,11 @@ fn ended(lock: &mut Lock, act: &Act<'_>, holder: &str, findings: &mut Findings) 
         return;
     }
     let flushes = matches!(act.call.command.verb, Verb::FlushAll | Verb::FlushDb);
-    let former = lock.past.iter().rev().find(|past| {
-        past.end != End::Released
-            && past.is_sure
-            && past.grant.client == act.call.client
-            && past.owner != holder
-    });
+    let former = lock
+        .past
+        .iter()
+        .rev()
+        .find(|past| past.is_sure && past.grant.client == act.call.client && past.owner != holder);
     if flushes {
         let says = format!("{} deleted the lock {lasted} after its grant", act.call.command.name());
         let parts = [(&grant, "granted it"), (act.call, "deleted all keys")];
@@ -353,7 +352,9 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
 fn came_late(lock: &mut Lock, act: &Act<'_>, findings: &mut Findings) {
     let late = |ended_us: i64| act.at_us() - ended_us > NEAR_MS * 1_000;
     let own = lock.past.back().filter(|past| {
-        past.grant.client == act.call.client && past.end == End::Expired && late(past.ended_us)
+        let is_last = lock.released_us.is_none_or(|at_us| at_us < past.ended_us);
+        let is_own = past.grant.client == act.call.client;
+        is_last && is_own && past.end == End::Expired && late(past.ended_us)
     });
     let Some(owner) = own.filter(|past| past.finding.is_none()).map(|past| past.owner.clone()) else {
         return;

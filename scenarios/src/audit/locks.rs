@@ -7,7 +7,7 @@ use std::{
 
 use super::{command::Call, tally::Durations};
 
-/// The number of former holds that are remembered, to recognize late commands of their owners.
+/// The number of lost holds that are remembered, to recognize late commands of their owners.
 const PAST_MAX: usize = 8;
 
 /// The number of refused owners that are remembered.
@@ -53,7 +53,7 @@ pub(super) enum End {
     Unknown,
 }
 
-/// A hold that has ended.
+/// A hold that its owner lost.
 #[derive(Debug, Clone)]
 pub(super) struct Past {
     pub(super) owner: String,
@@ -118,6 +118,8 @@ pub(super) struct Lock {
     pub(super) library: Option<&'static str>,
     pub(super) hold: Option<Hold>,
     pub(super) past: VecDeque<Past>,
+    /// The time of the last release.
+    pub(super) released_us: Option<i64>,
     refused: VecDeque<String>,
     waiters: BTreeMap<Box<str>, Waiter>,
     pub(super) figures: Figures,
@@ -142,13 +144,12 @@ impl Lock {
         self.is_proven || releases + renewals + unchecked > 0
     }
 
-    /// Returns the most recent former hold of an owner, unless the owner released it.
+    /// Returns the most recent hold that an owner lost.
     pub(super) fn lost(&mut self, owner: &str) -> Option<&mut Past> {
-        let past = self.past.iter_mut().rev().find(|past| past.owner == owner);
-        past.filter(|past| past.end != End::Released)
+        self.past.iter_mut().rev().find(|past| past.owner == owner)
     }
 
-    /// Ends the hold. Returns the former hold, for the finding about it.
+    /// Ends the hold. Returns the lost hold, for the finding about it, unless it was released.
     pub(super) fn ends(&mut self, at_us: i64, end: End) -> Option<&mut Past> {
         let hold = self.hold.take()?;
         match end {
@@ -157,6 +158,10 @@ impl Lock {
             End::Broken | End::Unknown => self.figures.broken += 1,
         }
         self.figures.holds.add(at_us - hold.since_us);
+        if end == End::Released {
+            self.released_us = Some(at_us);
+            return None;
+        }
         let Hold { owner, lease_ms, grant, is_sure, .. } = hold;
         if self.past.len() >= PAST_MAX {
             self.past.pop_front();
