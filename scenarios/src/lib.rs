@@ -20,6 +20,7 @@
 //! | [`report`] | verdicts as text, JSON and HTML, with the timeline of the run |
 //! | [`mod@file`] | scenario files, faults and plans |
 //! | [`run`] | runs of plans in the world or against real servers, and the API for tests |
+//! | [`audit`] | the locks of servers in production, from the commands that MONITOR shows |
 //!
 //! The command line and the studies over many runs (boundaries, sensitivity, shrinking, causes,
 //! campaigns) are in the package `lockstorm-cli`.
@@ -33,5 +34,7 @@ pub mod report;
 pub mod file;
 
 pub mod run;
+
+pub mod audit;
 
 pub use run::experiment::{experiment, scenario};

@@ -9,6 +9,7 @@
     reason = "`println!` and `eprintln!` panic when a pipe is closed; see `out`"
 )]
 
+mod audit;
 mod boundary;
 mod campaign;
 mod check;
@@ -67,6 +68,7 @@ enum Command {
     Sensitivity(sensitivity::Sensitivity),
     Twice(twice::Twice),
     Check(check::Check),
+    Audit(audit::Audit),
     List(list::List),
     Schema(schema::Schema),
     New(new::New),
@@ -97,6 +99,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Sensitivity(sensitivity) => sensitivity.run(),
         Command::Twice(twice) => twice.run(),
         Command::Check(check) => check.run(),
+        Command::Audit(audit) => audit.run(),
         Command::List(list) => list.run(),
         Command::Schema(schema) => schema.run(),
         Command::New(new) => new.run(),

@@ -6,6 +6,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
+mod audit;
 mod reports;
 mod research;
 

@@ -1,0 +1,113 @@
+//! `lockstorm audit`: captures of real servers, and a stream of MONITOR.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpListener,
+    path::PathBuf,
+    process::Stdio,
+    thread,
+};
+
+use super::{Folder, Ran};
+
+/// Returns the path of a capture of the library's tests.
+fn capture(name: &str) -> String {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scenarios/tests/audit");
+    folder.join(format!("{name}.monitor")).display().to_string()
+}
+
+#[test]
+fn the_exit_status_says_if_there_are_findings() {
+    let folder = Folder::with("audit_exit", "empty.monitor", "OK\n");
+    fs::write(folder.0.join("bad.monitor"), "no capture\n").expect("written");
+    let (late, clean) = (capture("redisson-late"), capture("redis-py-clean"));
+    let rows: [(&[&str], i32, &str); 8] = [
+        (&["audit", &late], 1, "expired under its holder: stock"),
+        (&["audit", &clean], 0, "no findings"),
+        (&["audit", "empty.monitor"], 2, "no locks"),
+        (&["audit", "bad.monitor"], 2, "bad.monitor:1: the line does not begin with a time"),
+        (&["audit", "absent.monitor"], 64, "absent.monitor cannot be read"),
+        (&["audit", &late, "--lock", "other*"], 2, "no locks"),
+        (&["audit", &late, "--for", "1s"], 64, "--for is for a server"),
+        (&["audit", "http://user:secret@host"], 64, "is no redis:// address"),
+    ];
+    for (arguments, code, part) in rows {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}\n{}{}", ran.out, ran.err);
+        let both = format!("{}{}", ran.out, ran.err).replace('\n', " ");
+        assert!(both.contains(part), "{arguments:?}: {part:?} is not in\n{both}");
+        assert!(!both.contains("secret"), "{both}");
+    }
+}
+
+#[test]
+fn nodes_standard_input_json_page_and_history() {
+    let folder = Folder::new("audit_outputs");
+    let (late, deleted) = (capture("redisson-late"), capture("redis-py-deleted"));
+    let (one, other) = (format!("n1={late}"), "n2=-".to_owned());
+    let arguments = ["audit", "--node", &one, "--node", &other, "--json"];
+    let outputs = ["--report", "page.html", "--history", "h.jsonl"];
+    let mut command = folder.command(&[&arguments[..], &outputs[..]].concat());
+    let input = fs::File::open(deleted).expect("it exists");
+    let ran = Ran::of(command.stdin(Stdio::from(input)).output().expect("the binary runs"));
+    assert_eq!(ran.code, 1, "{}", ran.err);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).expect("it is JSON");
+    let kinds: Vec<(&str, &str)> = json["findings"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .map(|one| (one["node"].as_str().unwrap_or(""), one["kind"].as_str().unwrap_or("")))
+        .collect();
+    assert_eq!(kinds.len(), 2);
+    assert!(kinds.contains(&("n1", "late")) && kinds.contains(&("n2", "deleted")), "{kinds:?}");
+    let page = fs::read_to_string(folder.0.join("page.html")).expect("a page");
+    assert!(page.contains("deleted by hand: stock"), "{page}");
+    let checked = folder.run(&["check", "h.jsonl"]);
+    assert!(checked.code <= 2 && checked.err.is_empty(), "{}", checked.err);
+}
+
+/// A server sends its lines, and ends.
+#[test]
+fn a_server_is_asked_for_monitor_and_nothing_else() {
+    let text = fs::read_to_string(capture("redis-py-stopped")).expect("it exists");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the audit connects");
+        let (mut asked, mut buffer) = (Vec::new(), [0; 1024]);
+        while !asked.ends_with(b"MONITOR\r\n") {
+            let count = stream.read(&mut buffer).expect("it asks");
+            assert!(count > 0, "it ends before it asks");
+            asked.extend_from_slice(&buffer[..count]);
+        }
+        let lines = text.lines().skip(1).map(|line| format!("+{line}\r\n"));
+        let lines: String = lines.collect();
+        stream.write_all(format!("+OK\r\n-NOPERM no\r\n+OK\r\n{lines}").as_bytes()).expect("it reads");
+        String::from_utf8(asked).expect("it is text")
+    });
+    let folder = Folder::new("audit_live");
+    let ran = folder.run(&["audit", &format!("redis://:secret@127.0.0.1:{port}"), "--for", "20s"]);
+    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+    assert!(ran.out.contains("granted twice: stock"), "{}", ran.out);
+    let asked = server.join().expect("it ends");
+    let expected = "*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n\
+        *3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$15\r\nlockstorm-audit\r\n*1\r\n$7\r\nMONITOR\r\n";
+    assert_eq!(asked, expected);
+}
+
+#[test]
+fn a_server_that_refuses_is_an_error() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let server = thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("the audit connects");
+        stream.write_all(b"-NOAUTH a\r\n-NOAUTH b\r\n").expect("it reads");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let folder = Folder::new("audit_refused");
+    let ran = folder.run(&["audit", &format!("redis://127.0.0.1:{port}")]);
+    assert_eq!(ran.code, 64, "{}", ran.out);
+    assert!(ran.err.contains("the server refuses: NOAUTH b"), "{}", ran.err);
+    server.join().expect("it ends");
+}

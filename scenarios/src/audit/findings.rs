@@ -1,0 +1,227 @@
+//! Findings: events that a lock should prevent, and the commands that prove them.
+
+use std::rc::Rc;
+
+use serde::Serialize;
+
+use super::{
+    command::Call,
+    names::{Names, date, key},
+};
+
+/// The most findings that are kept one by one; further ones are counted.
+const FINDINGS_MAX: usize = 10_000;
+
+/// A kind of finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// The lock was granted to another owner while its former holder went on.
+    GrantedTwice,
+    /// A client deleted the hold of another owner.
+    ReleasedByOther,
+    /// A client changed the lease of another owner.
+    ExtendedByOther,
+    /// A client replaced a holder by another owner.
+    Overwritten,
+    /// A client that is no holder deleted the key.
+    Deleted,
+    /// A client deleted all keys.
+    Flushed,
+    /// The lease ended, and its holder renewed or released later.
+    Late,
+    /// A lock that has no expiry stays if its holder dies.
+    NoExpiry,
+    /// Two hosts use one owner's name.
+    SharedName,
+    /// No command of the capture ended the hold.
+    Unexplained,
+    /// A renewal came shortly before the end of the lease.
+    NearMiss,
+    /// A client releases without a check of the owner.
+    Unchecked,
+}
+
+impl Kind {
+    /// Returns true if the kind makes an audit fail. Others are notices.
+    pub fn is_finding(self) -> bool {
+        !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked)
+    }
+
+    /// Returns the heading of the kind.
+    pub fn title(self) -> &'static str {
+        match self {
+            Kind::GrantedTwice => "granted twice",
+            Kind::ReleasedByOther => "released by another client",
+            Kind::ExtendedByOther => "extended by another client",
+            Kind::Overwritten => "overwritten",
+            Kind::Deleted => "deleted by hand",
+            Kind::Flushed => "flushed",
+            Kind::Late => "expired under its holder",
+            Kind::NoExpiry => "no expiry",
+            Kind::SharedName => "one name, two hosts",
+            Kind::Unexplained => "ended without a command",
+            Kind::NearMiss => "renewed late",
+            Kind::Unchecked => "released without a check",
+        }
+    }
+
+    /// Returns the advice against the kind.
+    pub fn help(self) -> &'static str {
+        match self {
+            Kind::GrantedTwice | Kind::Late => {
+                "Give the lock a lease longer than the longest pause of a holder, renew it by a watchdog, \
+                 and let the guarded resource refuse old fencing tokens."
+            }
+            Kind::ReleasedByOther | Kind::Unchecked => {
+                "Release by a script that compares the owner's token and deletes only on a match."
+            }
+            Kind::ExtendedByOther => "Renew by a script that compares the owner's token.",
+            Kind::Overwritten => {
+                "Acquire with SET NX, or by a script that leaves another owner's lock alone."
+            }
+            Kind::Deleted => "Forbid DEL on the locks' keys by an ACL rule, and let a lease end instead.",
+            Kind::Flushed => "Forbid FLUSHALL and FLUSHDB by an ACL rule, and keep locks apart from caches.",
+            Kind::NoExpiry => "Set the lock and its expiry in one command: SET key token NX PX lease.",
+            Kind::SharedName => "Give each process a random token, or an id drawn at its start.",
+            Kind::Unexplained => {
+                "Look for an eviction, a failover or a restart at this time: MONITOR shows none of them."
+            }
+            Kind::NearMiss => "Renew at a third of the lease, and look for pauses and busy executors.",
+        }
+    }
+
+    /// Returns the stock claim that explains the kind, as `lockstorm claims` lists it.
+    pub fn claim(self) -> Option<&'static str> {
+        match self {
+            Kind::GrantedTwice | Kind::Late => Some("S2"),
+            Kind::ReleasedByOther | Kind::Unchecked => Some("S1"),
+            Kind::ExtendedByOther => Some("T8"),
+            Kind::Unexplained => Some("S17"),
+            Kind::NearMiss => Some("W7"),
+            _ => None,
+        }
+    }
+}
+
+/// A command that proves a finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Evidence {
+    /// The number of the line in the node's capture.
+    pub line: u64,
+    /// The server's time in UTC.
+    pub at: String,
+    /// The address of the client.
+    pub client: String,
+    /// The command, with its values hashed.
+    pub command: String,
+    /// The part that the command has in the finding.
+    pub role: String,
+}
+
+/// A finding about one lock.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// The kind.
+    pub kind: Kind,
+    /// The name of the node.
+    pub node: String,
+    /// The number of the database.
+    pub db: u32,
+    /// The lock's key.
+    pub lock: String,
+    /// The owner that lost, as its hash unless revealed.
+    pub owner: String,
+    /// The server's time in UTC.
+    pub at: String,
+    /// The finding in a sentence.
+    pub says: String,
+    /// The number of times that the same hold showed it.
+    pub times: u64,
+    /// The commands, in the order of time.
+    pub evidence: Vec<Evidence>,
+    /// The time in microseconds since 1970.
+    #[serde(skip)]
+    pub at_us: i64,
+    /// The key's bytes, to find the lock again.
+    #[serde(skip)]
+    pub(super) key: Box<[u8]>,
+    /// Set if the holder itself later showed that it believed in its hold.
+    #[serde(skip)]
+    pub(super) is_confirmed: bool,
+}
+
+/// The place of a lock in an audit.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Place<'a> {
+    pub(super) node: &'a str,
+    pub(super) db: u32,
+    pub(super) key: &'a [u8],
+}
+
+/// A command with its part in a finding.
+pub(super) type Part<'a> = (&'a Rc<Call>, &'a str);
+
+/// The findings of an audit.
+#[derive(Debug, Default)]
+pub(super) struct Findings {
+    pub(super) list: Vec<Finding>,
+    /// The number of findings beyond those in the list.
+    pub(super) beyond: u64,
+    pub(super) names: Names,
+}
+
+impl Findings {
+    /// Adds a finding. Returns its number, or `None` if there are too many to keep it.
+    pub(super) fn add(
+        &mut self,
+        kind: Kind,
+        place: Place<'_>,
+        owner: &str,
+        at_us: i64,
+        says: String,
+        parts: &[Part<'_>],
+    ) -> Option<usize> {
+        if self.list.len() >= FINDINGS_MAX {
+            self.beyond += u64::from(kind.is_finding());
+            return None;
+        }
+        let evidence = parts.iter().map(|part| self.evidence(*part)).collect();
+        self.list.push(Finding {
+            kind,
+            node: place.node.to_owned(),
+            db: place.db,
+            lock: key(place.key),
+            owner: self.names.value(owner),
+            at: date(at_us),
+            says,
+            times: 1,
+            evidence,
+            at_us,
+            key: place.key.into(),
+            is_confirmed: false,
+        });
+        Some(self.list.len() - 1)
+    }
+
+    /// Adds a later command to a finding.
+    pub(super) fn confirm(&mut self, finding: usize, part: Part<'_>) {
+        let evidence = self.evidence(part);
+        let Some(finding) = self.list.get_mut(finding) else { return };
+        if !std::mem::replace(&mut finding.is_confirmed, true) {
+            finding.evidence.push(evidence);
+        } else {
+            finding.times += 1;
+        }
+    }
+
+    fn evidence(&self, (call, role): Part<'_>) -> Evidence {
+        Evidence {
+            line: call.line,
+            at: date(call.at_us),
+            client: call.client.to_string(),
+            command: self.names.call(call),
+            role: role.to_owned(),
+        }
+    }
+}

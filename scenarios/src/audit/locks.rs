@@ -1,0 +1,243 @@
+//! One lock of a node: its holder, its former holders, its waiters, and its figures.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    rc::Rc,
+};
+
+use super::{command::Call, tally::Durations};
+
+/// The number of lost holds that are remembered, to recognize late commands of their owners.
+const PAST_MAX: usize = 8;
+
+/// The number of refused owners that are remembered.
+const REFUSED_MAX: usize = 16;
+
+/// The most waiters of one lock.
+const WAITERS_MAX: usize = 1_000;
+
+/// A waiter that has not asked for this long has given up.
+const GIVES_UP_US: i64 = 60_000_000;
+
+/// The number of buckets for the lateness of renewals, each a tenth of the lease.
+pub(super) const TENTHS: usize = 11;
+
+/// A hold that the node has granted.
+#[derive(Debug, Clone)]
+pub(super) struct Hold {
+    pub(super) owner: String,
+    pub(super) since_us: i64,
+    /// The time at which the lease was last set.
+    pub(super) set_us: i64,
+    pub(super) lease_ms: Option<i64>,
+    pub(super) expires_ms: Option<i64>,
+    pub(super) levels: u32,
+    pub(super) renewed: u64,
+    /// The command that granted it.
+    pub(super) grant: Rc<Call>,
+    /// False for a SET NX whose reply the capture does not imply: the key may have been held since
+    /// before the capture, or until a moment later.
+    pub(super) is_sure: bool,
+}
+
+/// The way a hold ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// By its owner, or by the connection that had acquired it.
+    Released,
+    /// By its lease.
+    Expired,
+    /// By a command that no owner's release is.
+    Broken,
+    /// The capture does not show it.
+    Unknown,
+}
+
+/// A hold that its owner lost.
+#[derive(Debug, Clone)]
+pub(super) struct Past {
+    pub(super) owner: String,
+    pub(super) ended_us: i64,
+    pub(super) end: End,
+    pub(super) lease_ms: Option<i64>,
+    pub(super) grant: Rc<Call>,
+    /// False if the hold may never have been granted.
+    pub(super) is_sure: bool,
+    /// The grant of another owner after this hold.
+    pub(super) next: Option<(String, Rc<Call>)>,
+    /// The finding about its end.
+    pub(super) finding: Option<usize>,
+}
+
+/// A client that asked for the lock and was refused.
+#[derive(Debug, Clone, Copy)]
+struct Waiter {
+    since_us: i64,
+    last_us: i64,
+}
+
+/// The figures of a lock.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Figures {
+    pub(super) grants: u64,
+    pub(super) refusals: u64,
+    pub(super) renewals: u64,
+    pub(super) releases: u64,
+    /// Releases by DEL, without a check of the owner.
+    pub(super) unchecked: u64,
+    pub(super) expiries: u64,
+    /// Holds that ended in another way.
+    pub(super) broken: u64,
+    pub(super) without_expiry: u64,
+    /// Renewals by the share of the lease that had passed, in tenths.
+    pub(super) lateness: [u64; TENTHS],
+    pub(super) holds: Durations,
+    pub(super) waits: Durations,
+}
+
+impl Figures {
+    /// Adds the figures of another lock.
+    pub(super) fn join(&mut self, other: &Figures) {
+        self.grants += other.grants;
+        self.refusals += other.refusals;
+        self.renewals += other.renewals;
+        self.releases += other.releases;
+        self.unchecked += other.unchecked;
+        self.expiries += other.expiries;
+        self.broken += other.broken;
+        self.without_expiry += other.without_expiry;
+        self.lateness.iter_mut().zip(other.lateness).for_each(|(own, other)| *own += other);
+        self.holds.join(&other.holds);
+        self.waits.join(&other.waits);
+    }
+}
+
+/// A lock of a node.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Lock {
+    pub(super) library: Option<&'static str>,
+    pub(super) hold: Option<Hold>,
+    pub(super) past: VecDeque<Past>,
+    /// The time of the last release.
+    pub(super) released_us: Option<i64>,
+    refused: VecDeque<String>,
+    waiters: BTreeMap<Box<str>, Waiter>,
+    pub(super) figures: Figures,
+    pub(super) first_us: i64,
+    pub(super) last_us: i64,
+    /// Set if a script of the lock has shown an owner's field or token: it is no mere key.
+    pub(super) is_proven: bool,
+    pub(super) shared_name: bool,
+    /// The notice of the first renewal that came late.
+    pub(super) near_miss: Option<usize>,
+}
+
+impl Lock {
+    /// Returns a free lock, first used at a time.
+    pub(super) fn new(first_us: i64) -> Lock {
+        Lock { first_us, ..Lock::default() }
+    }
+
+    /// Returns true if the key is used as a lock: it was released, renewed or granted by a script.
+    pub(super) fn is_lock(&self) -> bool {
+        let Figures { releases, renewals, unchecked, .. } = self.figures;
+        self.is_proven || releases + renewals + unchecked > 0
+    }
+
+    /// Returns the most recent hold that an owner lost.
+    pub(super) fn lost(&mut self, owner: &str) -> Option<&mut Past> {
+        self.past.iter_mut().rev().find(|past| past.owner == owner)
+    }
+
+    /// Ends the hold. Returns the lost hold, for the finding about it, unless it was released.
+    pub(super) fn ends(&mut self, at_us: i64, end: End) -> Option<&mut Past> {
+        let hold = self.hold.take()?;
+        match end {
+            End::Released => self.figures.releases += 1,
+            End::Expired => self.figures.expiries += 1,
+            End::Broken | End::Unknown => self.figures.broken += 1,
+        }
+        self.figures.holds.add(at_us - hold.since_us);
+        if end == End::Released {
+            self.released_us = Some(at_us);
+            return None;
+        }
+        let Hold { owner, lease_ms, grant, is_sure, .. } = hold;
+        if self.past.len() >= PAST_MAX {
+            self.past.pop_front();
+        }
+        let (next, finding) = (None, None);
+        self.past.push_back(Past { owner, ended_us: at_us, end, lease_ms, grant, is_sure, next, finding });
+        self.past.back_mut()
+    }
+
+    /// Begins a hold.
+    pub(super) fn begins(&mut self, hold: Hold, waiter: &str) {
+        let call = hold.grant.clone();
+        self.figures.grants += 1;
+        if let Some(waiter) = self.waiters.remove(waiter) {
+            let is_one_wait = hold.since_us - waiter.last_us <= GIVES_UP_US;
+            self.figures.waits.add(if is_one_wait { hold.since_us - waiter.since_us } else { 0 });
+        } else {
+            self.figures.waits.add(0);
+        }
+        self.refused.retain(|owner| *owner != hold.owner);
+        // A name that is granted again is no longer late.
+        self.past.retain(|past| past.owner != hold.owner);
+        for past in self.past.iter_mut().filter(|past| past.next.is_none()) {
+            past.next = Some((hold.owner.clone(), call.clone()));
+        }
+        self.hold = Some(hold);
+    }
+
+    /// Counts a refused request.
+    pub(super) fn refuses(&mut self, owner: Option<&str>, waiter: &str, at_us: i64) {
+        self.figures.refusals += 1;
+        if let Some(owner) = owner {
+            if self.refused.len() >= REFUSED_MAX {
+                self.refused.pop_front();
+            }
+            self.refused.push_back(owner.to_owned());
+        }
+        match self.waiters.get_mut(waiter) {
+            Some(waiter) if at_us - waiter.last_us <= GIVES_UP_US => waiter.last_us = at_us,
+            _ => {
+                if self.waiters.len() >= WAITERS_MAX {
+                    self.waiters.retain(|_, waiter| at_us - waiter.last_us <= GIVES_UP_US);
+                }
+                if self.waiters.len() < WAITERS_MAX {
+                    self.waiters.insert(waiter.into(), Waiter { since_us: at_us, last_us: at_us });
+                }
+            }
+        }
+    }
+
+    /// Returns true if an owner was refused lately.
+    pub(super) fn has_refused(&self, owner: &str) -> bool {
+        self.refused.iter().any(|refused| refused == owner)
+    }
+
+    /// Returns the number of clients that were refused and have not given up.
+    pub(super) fn waiters(&self, now_us: i64) -> usize {
+        self.waiters.values().filter(|waiter| now_us - waiter.last_us <= GIVES_UP_US).count()
+    }
+
+    /// Sets the expiry of the hold. Counts it as a renewal if it `is_renewal`, and then returns the
+    /// share of the lease that had passed, in percent. `None` for the first lease of a lock that
+    /// was granted without one.
+    pub(super) fn renews(&mut self, at_us: i64, expires_ms: Option<i64>, is_renewal: bool) -> Option<i64> {
+        let hold = self.hold.as_mut()?;
+        let (lease_us, passed_us) =
+            (hold.lease_ms.map(|lease| lease.saturating_mul(1_000)), at_us - hold.set_us);
+        hold.expires_ms = expires_ms;
+        hold.set_us = at_us;
+        hold.lease_ms = expires_ms.map(|at| at - at_us.div_euclid(1_000));
+        let lease_us = lease_us.filter(|lease| *lease > 0 && is_renewal)?;
+        hold.renewed += 1;
+        self.figures.renewals += 1;
+        let percent = passed_us.max(0).saturating_mul(100) / lease_us;
+        let tenth = usize::try_from(percent / 10).unwrap_or(0).min(TENTHS - 1);
+        self.figures.lateness[tenth] += 1;
+        Some(percent)
+    }
+}

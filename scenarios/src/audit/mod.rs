@@ -1,0 +1,59 @@
+//! Audits the locks of servers in production, from the commands that MONITOR shows.
+//!
+//! ```text
+//! capture -> lines -> calls -> (shadow copy) -> changes of locks -> findings, figures -> summary
+//!                                                     '-> history -> checkers
+//! ```
+//!
+//! MONITOR shows each command as it was sent, and no replies. So a shadow copy replays the commands
+//! on the keys of locks, and has the effects. The commands of a script are shown one by one, which
+//! proves more: a script that compares a token and then deletes the key has found the token.
+//!
+//! A finding needs such a proof, or a holder that comes back: a late renewal or release shows that
+//! an owner believed in a hold that had ended. A mere expiry is no finding.
+//!
+//! | module | contents |
+//! | --- | --- |
+//! | [`capture`] | lines of MONITOR, and the problems of bad ones |
+//! | `command` | commands on locks, and calls: a command with those of its script |
+//! | `names` | commands, owners and times in words, with values hashed |
+//! | `tally` | durations and their percentiles |
+//! | `scripts` | the purpose and the library of a script |
+//! | `shadow` | the copy of the locks' keys |
+//! | `locks` | one lock: holders, waiters, figures |
+//! | [`findings`] | kinds of findings, and their evidence |
+//! | `follow` | one call on one lock |
+//! | `past` | the history of the locks, for checkers |
+//! | `engine` | the audit: from lines to findings |
+//! | `summary` | the outcome as text, as JSON and as a page |
+//! | `server` | the address of a live server, and its login |
+
+pub mod capture;
+
+mod command;
+
+mod names;
+
+mod tally;
+
+mod scripts;
+
+mod shadow;
+
+mod locks;
+
+pub mod findings;
+
+mod follow;
+
+mod past;
+
+mod engine;
+
+mod summary;
+
+mod server;
+
+pub use engine::{Audit, Settings, UnknownScript};
+pub use server::Server;
+pub use summary::{LockRow, NodeRow, Quantiles, Summary};

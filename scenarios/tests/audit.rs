@@ -1,0 +1,239 @@
+//! Audits of captures that real servers and real libraries left, with faults that were made on
+//! purpose, and of loads without faults.
+//!
+//! Each capture in `audit/` is named by the library and the story. `audit/record.py` recorded them.
+//! The stories:
+//!
+//! | story | events |
+//! | --- | --- |
+//! | clean | three processes acquire and release three locks |
+//! | stopped | the holder is stopped beyond its lease, another one is granted, the first releases |
+//! | late | the holder is stopped beyond its lease and releases |
+//! | renewed | the holder extends its lease, is stopped, and extends it too late |
+//! | watchdog | the holder keeps the lock for longer than its lease |
+//! | deleted | `redis-cli` deletes the key, another one is granted, the first releases |
+//! | flushed | the same with FLUSHALL |
+//! | bare | the holder is late, another one is granted, the first deletes the key |
+
+use std::{fs, io::BufReader, path::PathBuf};
+
+use lockstorm::{
+    audit::{Audit, Settings, Summary, capture::Capture, findings::Kind},
+    judge::{checker, history::History, verdict::Verdict},
+};
+
+fn folder() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/audit")
+}
+
+fn audited(settings: Settings, captures: Vec<Capture<'_>>) -> Audit {
+    let mut audit = Audit::new(settings);
+    audit.read(captures, || true).expect("it can be read");
+    audit.finish();
+    audit
+}
+
+fn capture(name: &str) -> Capture<'static> {
+    let file = fs::File::open(folder().join(format!("{name}.monitor"))).expect("it exists");
+    Capture::new(name, BufReader::new(file))
+}
+
+fn summary(name: &str) -> Summary {
+    audited(Settings::default(), vec![capture(name)]).summary()
+}
+
+fn of_text(text: &str) -> Summary {
+    audited(Settings::default(), vec![Capture::new("n1", text.as_bytes())]).summary()
+}
+
+/// Returns the kinds of findings as JSON names them.
+fn kinds(summary: &Summary) -> Vec<String> {
+    let kind = |kind: Kind| serde_json::to_value(kind).expect("it is JSON").as_str().unwrap_or("").to_owned();
+    summary.findings.iter().map(|finding| kind(finding.kind)).collect()
+}
+
+#[test]
+fn each_fault_is_found_and_nothing_else() {
+    let rows: [(&str, &[&str]); 25] = [
+        ("redisson-stopped", &["granted-twice"]),
+        ("redis-py-stopped", &["granted-twice"]),
+        ("redlock-stopped", &["granted-twice"]),
+        ("redsync-stopped", &["granted-twice"]),
+        ("redis-semaphore-stopped", &["granted-twice"]),
+        ("spring-stopped", &["granted-twice"]),
+        ("ours-stopped", &["granted-twice"]),
+        // It releases by DEL.
+        ("shedlock-stopped", &["released-by-other"]),
+        ("redisson-deleted", &["deleted"]),
+        ("redis-py-deleted", &["deleted"]),
+        ("redlock-deleted", &["deleted"]),
+        // A DEL is how this library releases, so the one by hand is a notice.
+        ("shedlock-deleted", &["released-by-other"]),
+        ("redisson-flushed", &["flushed"]),
+        ("redis-py-flushed", &["flushed"]),
+        ("shedlock-flushed", &["flushed", "released-by-other"]),
+        ("redisson-late", &["late"]),
+        ("redis-py-late", &["late"]),
+        ("redis-py-renewed", &["late"]),
+        ("blind-extend-renewed", &["late"]),
+        // The library looks at its own clock, and sends nothing.
+        ("redlock-renewed", &[]),
+        ("bare-del-bare", &["released-by-other"]),
+        ("no-lease-watchdog", &["no-expiry"]),
+        ("redisson-watchdog", &[]),
+        ("ours-watchdog", &[]),
+        ("redis-semaphore-watchdog", &[]),
+    ];
+    let mut wrong = Vec::new();
+    for (name, expected) in rows {
+        let summary = summary(name);
+        assert_eq!(summary.problems.count, 0, "{name}: {:?}", summary.problems);
+        if kinds(&summary) != expected {
+            wrong.push(format!("{name}: expected {expected:?}\n{}", summary.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_load_without_faults_has_no_finding() {
+    let mut wrong = Vec::new();
+    for library in
+        ["redisson", "ours", "redis-py", "redlock", "redsync", "redis-semaphore", "spring", "shedlock"]
+    {
+        let summary = summary(&format!("{library}-clean"));
+        let grants: u64 = summary.locks.iter().map(|row| row.grants).sum();
+        let releases: u64 = summary.locks.iter().map(|row| row.releases).sum();
+        let is_right =
+            summary.findings.is_empty() && summary.locks.len() == 3 && grants == releases && grants > 20;
+        if !is_right {
+            wrong.push(format!("{library}: {grants} grants, {releases} releases\n{}", summary.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_finding_names_the_commands_that_prove_it() {
+    let text = summary("redis-py-stopped").text();
+    for part in ["granted twice: stock", "granted it: SET stock #", "EVALSHA c3f8721c 1 stock #", "redis-py"]
+    {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    let revealed =
+        audited(Settings { reveal: true, ..Settings::default() }, vec![capture("redis-py-stopped")]);
+    assert!(!revealed.summary().text().contains('#'));
+}
+
+#[test]
+fn watchdogs_renew_at_a_third_of_the_lease() {
+    let row = summary("redisson-watchdog").locks.into_iter().next().expect("a lock");
+    assert_eq!((row.library, row.grants, row.expiries), (Some("Redisson"), 1, 0));
+    assert!(row.renewals >= 4, "{row:?}");
+    assert_eq!(row.lateness[3..].iter().sum::<u64>(), row.renewals, "{row:?}");
+}
+
+/// The library renews after 80 % of the lease, each time.
+#[test]
+fn late_renewals_are_one_notice() {
+    let summary = summary("redis-semaphore-watchdog");
+    assert_eq!((summary.notices.len(), summary.notices[0].kind), (1, Kind::NearMiss));
+    assert!(summary.notices[0].times >= 2, "{:?}", summary.notices);
+}
+
+const BAD: &str = "OK
+1700000000.000000 [0 10.0.0.1:1] \"PING\"
+1700000010.000000 [0 10.0.0.1:1] \"SET\" \"a\" \"one\" \"NX\" \"PX\" \"1000\"
+1700000010.100000 [0 10.0.0.2:1] \"SET\" \"a\" \"two\" \"NX\" \"PX\" \"10
+\u{0}\u{1}\u{2}
+1700000010.200000 [0 10.0.0.1:1] \"EVAL\" \"if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) end\" \"1\" \"a\" \"one\"
+1700000010.200000 [0 lua] \"get\" \"a\"
+1700000010.200000 [0 lua] \"del\" \"a\"
+1600000000.000000 [0 10.0.0.9:1] \"PING\"
+garbage
+1700000011.000000 [0 10.0.0.1:1] \"SET\" \"a\" \"thr";
+
+#[test]
+fn bad_lines_are_named_and_the_rest_is_read() {
+    let summary = of_text(BAD);
+    let problems: Vec<(u64, &str)> =
+        summary.problems.first.iter().map(|one| (one.line, &one.what[..14])).collect();
+    let expected = [
+        (4, "ends inside a "),
+        (5, "has bytes that"),
+        (9, "is 100000010.2"),
+        (10, "does not begin"),
+        (11, "ends inside a "),
+    ];
+    assert_eq!(problems, expected);
+    let row = &summary.locks[0];
+    assert_eq!((&*row.lock, row.grants, row.releases), ("a", 1, 1));
+    assert_eq!(kinds(&summary), Vec::<String>::new());
+}
+
+/// A capture may begin while a lock is held. Its first SET NX is then refused, and nothing says so.
+#[test]
+fn what_began_before_the_capture_is_not_guessed() {
+    let release = "if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) end";
+    let text = format!(
+        "1700000000.000000 [0 10.0.0.2:1] \"SET\" \"a\" \"two\" \"NX\" \"PX\" \"1000\"\n\
+         1700000001.500000 [0 10.0.0.2:1] \"EVAL\" \"{release}\" \"1\" \"a\" \"two\"\n\
+         1700000001.500000 [0 lua] \"get\" \"a\"\n\
+         1700000001.600000 [0 10.0.0.1:1] \"EVAL\" \"{release}\" \"1\" \"a\" \"one\"\n\
+         1700000001.600000 [0 lua] \"get\" \"a\"\n\
+         1700000001.600000 [0 lua] \"del\" \"a\"\n"
+    );
+    assert_eq!(kinds(&of_text(&text)), Vec::<String>::new());
+}
+
+#[test]
+fn a_key_that_no_client_releases_is_no_lock() {
+    let text = "1700000000.000000 [0 10.0.0.1:1] \"PING\"\n\
+         1700000100.000000 [0 10.0.0.1:1] \"SET\" \"seen:7\" \"1\" \"NX\" \"EX\" \"60\"\n\
+         1700000101.000000 [0 10.0.0.2:1] \"SET\" \"seen:7\" \"1\" \"NX\" \"EX\" \"60\"\n\
+         1700000102.000000 [0 10.0.0.3:1] \"DEL\" \"seen:7\"\n\
+         1700000103.000000 [0 10.0.0.1:1] \"SETNX\" \"counter\" \"0\"\n\
+         1700000203.000000 [0 10.0.0.1:1] \"FLUSHALL\"\n";
+    let summary = of_text(text);
+    assert_eq!(kinds(&summary), Vec::<String>::new());
+    assert!(!summary.has_locks());
+}
+
+#[test]
+fn nodes_are_read_by_time_and_kept_apart() {
+    let line = |ms: u32, host: u8, command: &str| {
+        format!("17000000{:02}.{:03}000 [0 10.0.0.{host}:1] {command}\n", ms / 1000, ms % 1000)
+    };
+    let own = |host| {
+        line(0, host, "\"PING\"")
+            + &line(5_000, host, "\"SET\" \"a\" \"t\" \"NX\" \"PX\" \"9000\"")
+            + &line(6_000, host, "\"DEL\" \"a\"")
+    };
+    let (one, other) = (own(1), own(2));
+    let captures = vec![Capture::new("n1", one.as_bytes()), Capture::new("n2", other.as_bytes())];
+    let summary = audited(Settings::default(), captures).summary();
+    let rows: Vec<(&str, u64, u64)> =
+        summary.locks.iter().map(|row| (&*row.node, row.grants, row.unchecked_releases)).collect();
+    assert_eq!(rows, [("n1", 1, 1), ("n2", 1, 1)]);
+    assert!(summary.text().contains("n1 a"));
+}
+
+#[test]
+fn patterns_choose_locks() {
+    let settings = Settings { locks: vec!["st?ck".to_owned(), "x*".to_owned()], ..Settings::default() };
+    let summary = audited(settings, vec![capture("redis-py-clean")]).summary();
+    assert_eq!(summary.locks.iter().map(|row| &*row.lock).collect::<Vec<_>>(), ["stock"]);
+}
+
+#[test]
+fn the_history_can_be_written_read_and_judged() {
+    let settings = Settings { history: true, ..Settings::default() };
+    let history = audited(settings, vec![capture("redisson-stopped")]).history().expect("it was recorded");
+    let mut bytes = Vec::new();
+    history.write(&mut bytes).expect("it is in memory");
+    let read = History::read(&bytes[..]).expect("it is a history");
+    assert_eq!(read, history);
+    let findings = checker::check(&read);
+    let of = |name: &str| findings.iter().find(|finding| finding.checker == name).map(|one| &one.verdict);
+    assert!(matches!(of("l1"), Some(Verdict::Holds { .. })), "{:?}", of("l1"));
+}
