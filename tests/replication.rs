@@ -2,8 +2,11 @@
 
 use std::{net::SocketAddr, time::Duration};
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use lockstorm_lab::support::redis::{Availability, RedisServer, availability};
+use libtest_mimic::{Failed, Trial};
+use lockstorm_lab::support::{
+    arguments,
+    redis::{Availability, RedisServer, availability},
+};
 use lockstorm_sim::{TestServer, config::Config};
 use redis::{Connection, Value};
 
@@ -39,7 +42,7 @@ fn main() {
             vec![Trial::test("redis_server_is_there", move || Err(Failed::from(why)))]
         }
     };
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    libtest_mimic::run(&arguments(), trials).exit();
 }
 
 /// A simulated node on a real port.

@@ -6,8 +6,11 @@ mod migrate;
 mod node;
 mod propagation;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use lockstorm_lab::support::redis::{Availability, availability};
+use libtest_mimic::{Failed, Trial};
+use lockstorm_lab::support::{
+    arguments,
+    redis::{Availability, availability},
+};
 
 use node::{Kind, Node};
 
@@ -53,5 +56,5 @@ fn main() {
             }));
         }
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    libtest_mimic::run(&arguments(), trials).exit();
 }

@@ -27,8 +27,11 @@ use std::{
     time::Duration,
 };
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use lockstorm_lab::support::redis::{Availability, availability, program_of};
+use libtest_mimic::{Failed, Trial};
+use lockstorm_lab::support::{
+    arguments,
+    redis::{Availability, availability, program_of},
+};
 use lockstorm_sim::generation::Generation;
 
 use servers::{Play, Real, Received, START_MS, Simulated};
@@ -47,7 +50,7 @@ const PLAYS: usize = 3;
 static MACHINE: RwLock<()> = RwLock::new(());
 
 fn main() {
-    let arguments = Arguments::from_args();
+    let arguments = arguments();
     let record = std::env::var_os("LOCKSTORM_RECORD").is_some_and(|value| value == "1");
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/parity");
     let mut files = Vec::new();

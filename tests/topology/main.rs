@@ -21,8 +21,11 @@ mod table;
 mod tolerance;
 mod tolerance_tests;
 
-use libtest_mimic::{Arguments, Failed, Trial};
-use lockstorm_lab::support::redis::{Availability, availability};
+use libtest_mimic::{Failed, Trial};
+use lockstorm_lab::support::{
+    arguments,
+    redis::{Availability, availability},
+};
 
 use row::Row;
 use tolerance::Table;
@@ -67,7 +70,7 @@ fn main() {
             trials.push(Trial::test("redis_server_is_there", move || Err(Failed::from(why))));
         }
     }
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+    libtest_mimic::run(&arguments(), trials).exit();
 }
 
 /// The measurements of real processes, and of simulated ones at the time of printing.
