@@ -8,11 +8,12 @@ use futures_util::FutureExt;
 use futures_util::future::{BoxFuture, Fuse};
 use redis::{Cmd, Value};
 
+use crate::endpoint::Endpoint;
 use crate::env::{Boottime, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::Told;
 use crate::mutex::locked;
-use crate::route::{Confirmation, Lane, OnFailure, Repeats, Request};
+use crate::route::{Confirmation, Lane, Node, OnFailure, Repeats, Request};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wait::Caller;
@@ -31,17 +32,19 @@ pub(crate) struct Pending {
 /// A reply and its confirmation.
 pub(crate) struct Replied {
     pub(crate) value: Value,
-    /// The confirmation that a grant needs, and the replies to its commands.
-    pub(crate) confirmation: Option<Confirmation>,
-    pub(crate) replies: Vec<Value>,
-    /// The lane on which the reply came.
-    pub(crate) lane: Lane,
+    /// The confirmation that a grant needs, and the server that was asked for it.
+    confirmation: Option<(Confirmation, Endpoint)>,
+    /// The replies to the commands of the confirmation.
+    replies: Vec<Value>,
+    /// The node that replied. Its connection is not kept: it may have been given up.
+    node: Arc<Node>,
 }
 
 impl Replied {
     /// Checks that the change is confirmed.
     pub(crate) fn confirmed(&self) -> Result<()> {
-        self.lane.confirmed(self.confirmation.as_ref(), &self.replies)
+        let Some((confirmation, endpoint)) = &self.confirmation else { return Ok(()) };
+        self.node.confirmed(endpoint, confirmation, &self.replies)
     }
 }
 
@@ -89,7 +92,11 @@ impl Pending {
             let (mut lane, mut confirmation, mut trail) = (lane, confirmation, router.trail(call.slot()));
             loop {
                 let error = match lane.run(&call, confirmation.as_ref()).await {
-                    Ok((value, replies)) => return Ok(Replied { value, confirmation, replies, lane }),
+                    Ok((value, replies)) => {
+                        let Lane { node, connection, .. } = lane;
+                        let confirmation = confirmation.map(|one| (one, connection.endpoint.clone()));
+                        return Ok(Replied { value, confirmation, replies, node });
+                    }
                     Err(error) => error,
                 };
                 Box::pin(router.follow(&mut lane, &mut trail, error, call.key())).await?;

@@ -52,11 +52,6 @@ impl Lane {
         self.node.limited(&self.connection, pin!(self.node.confirmation(&self.connection))).await
     }
 
-    /// See [`Node::confirmed`].
-    pub(crate) fn confirmed(&self, confirmation: Option<&Confirmation>, replies: &[Value]) -> Result<()> {
-        self.node.confirmed(&self.connection, confirmation, replies)
-    }
-
     /// See [`Node::retire_on`].
     pub(crate) fn retire_on(&self, error: Error) -> Error {
         self.node.retire_on(&self.connection, error)

@@ -15,6 +15,7 @@ use super::moves::{Moves, Position};
 use super::redirect::{Remedy, remedy};
 use super::{NodeId, Route, replicas};
 use crate::config::{Config, Durability, ReplicaWait};
+use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::script::Call;
@@ -201,16 +202,15 @@ impl Node {
     /// differs from the known number of replicas, that number is asked for again.
     pub(crate) fn confirmed(
         &self,
-        connection: &Connection,
-        confirmation: Option<&Confirmation>,
+        endpoint: &Endpoint,
+        confirmation: &Confirmation,
         replies: &[Value],
     ) -> Result<()> {
-        let Some(confirmation) = confirmation else { return Ok(()) };
         let acked = confirmation.acked(replies);
         if acked.is_some_and(|acked| acked != self.replicas.load(Ordering::Relaxed)) {
             self.replicas.store(UNKNOWN, Ordering::Relaxed);
         }
-        confirmation.check(replies, &connection.endpoint).inspect_err(|error| {
+        confirmation.check(replies, endpoint).inspect_err(|error| {
             // The server or its replicas may have changed.
             self.syncs.store(false, Ordering::Relaxed);
             if matches!(error.kind(), ErrorKind::NotSynced { .. }) {
@@ -241,7 +241,7 @@ impl Node {
                 return connection.run(call, &[], asking).await.map(|(reply, _)| reply);
             };
             let (reply, replies) = connection.run(call, confirmation.commands(), asking).await?;
-            self.confirmed(connection, Some(&confirmation), &replies).map(|()| reply)
+            self.confirmed(&connection.endpoint, &confirmation, &replies).map(|()| reply)
         });
         self.limited(connection, whole).await
     }
