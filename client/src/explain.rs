@@ -61,16 +61,16 @@ impl Lack {
             ErrorKind::NotPublished { reason } if reason.contains("NOPERM") || is_of_script(reason) => reason,
             _ => return None,
         };
-        // A refusal of keys also contains the word "command", so check that last.
-        let parts = [(" channel", Self::Channel), (" key", Self::Key), (" command", Self::Command)];
+        // A refusal of a command may name the user, who may be called `key`, so check that first.
+        let parts = [(" run ", Self::Command), (" channel", Self::Channel), (" key", Self::Key)];
         parts.into_iter().find(|(word, _)| text.contains(word)).map(|(_, lack)| lack)
     }
 }
 
-/// Returns true for the refusal of a command within a script, which has no `NOPERM` before version
-/// 7.2.
+/// Returns true for the refusal of a command within a script, which has no `NOPERM`. The second
+/// text is that of Redis and Valkey since 7.2.
 fn is_of_script(text: &str) -> bool {
-    text.contains("The user executing the script can't")
+    ["The user executing the script can't", "ACL failure in script: "].iter().any(|part| text.contains(part))
 }
 
 /// Returns the first of the keys that the server refuses to this user. Passing a key to an empty
@@ -119,6 +119,19 @@ mod tests {
             (
                 "ERR The user executing the script can't access at least one of the keys mentioned in the command arguments",
                 Some(Lack::Key),
+            ),
+            ("NOPERM User key has no permissions to run the 'hexists' command", Some(Lack::Command)),
+            (
+                "ERR ACL failure in script: User u has no permissions to run the 'hexists' command script: 4f, on @user_script:1.",
+                Some(Lack::Command),
+            ),
+            (
+                "ERR ACL failure in script: No permissions to access a key script: e1, on @user_script:1.",
+                Some(Lack::Key),
+            ),
+            (
+                "ERR ACL failure in script: No permissions to access a channel script: on @user_script:1.",
+                Some(Lack::Channel),
             ),
             ("OOM command not allowed when used memory > 'maxmemory'.", None),
             ("ERR unknown command 'hexists'", None),
