@@ -9,7 +9,9 @@
 //!
 //! Not compared are nodes that evict keys for want of memory, refuse writes for want of replicas,
 //! keep time in another way than Redis, are replicated to in another way, or redirect clients to
-//! other nodes of a cluster. Locks whose keys do not name their holders are not compared either.
+//! other nodes of a cluster. Locks whose keys do not name their holders are not compared either, nor
+//! those with a lease on a field of a hash, or whose script works or waits before it grants: the
+//! observer knows the expiry of keys, and the time at which a command was read.
 //! Commands behind a WAIT count once the WAIT has ended, which its reply shows. Faults that delay
 //! or drop commands between the wire and the node are removed from a scenario; with replicas to
 //! wait for, so are faults that drop replies. The rest of the scenario stays unchanged.
@@ -23,7 +25,10 @@ use lockstorm::{
     file::{
         fault::Fault,
         plan::Plan,
-        scenario::{Durability, Lock, Node, Scenario, traits::Token},
+        scenario::{
+            Durability, Lock, Node, Scenario,
+            traits::{Grant, LeaseOn, Replicas, Token},
+        },
     },
     judge::history::{
         Event as Recorded, EventKind, GainCause, History, Host, HostKind, Life, LossCause, Role,
@@ -310,10 +315,15 @@ fn plain(scenario: &Scenario) -> bool {
     // The commands that a node reads do not show if it has enough replicas.
     let odd = |node: &Node| node.is_no_redis() || node.config.contains_key("min-replicas-to-write");
     let shared = |lock: &Lock| lock.subject.traits.with(&lock.traits).token == Token::Shared;
+    let hidden = |lock: &Lock| {
+        let traits = lock.subject.traits.with(&lock.traits);
+        let in_script = traits.grant == Grant::AfterWork || traits.replicas == Replicas::InScript;
+        traits.lease == LeaseOn::Field || in_script
+    };
     let several = scenario.client.values().any(|client| client.lines() > 1);
     let alike = several && scenario.lock.values().any(shared);
     let plain_nodes = !scenario.node.values().any(odd) && !scenario.is_cluster();
-    plain_nodes && !alike
+    plain_nodes && !alike && !scenario.lock.values().any(hidden)
 }
 
 /// Returns true if a fault acts between reading and executing a command, or drops the reply that
@@ -322,9 +332,12 @@ fn hides(fault: &Fault, is_replicated: bool) -> bool {
     let delays = fault.delay.as_ref().is_some_and(|delay| delay.request.is_some());
     // A node whose disk refuses writes refuses commands that write.
     let refuses = fault.disk_fails.is_some() || fault.disk_full.is_some();
+    // The master holds writes back until its replica has all that it has.
+    let pauses = fault.failover.as_ref().is_some_and(|failover| failover.coordinated);
     let loses_reply = fault.lose_reply.is_some() || fault.drop_connection.is_some();
     delays
         || refuses
+        || pauses
         || fault.drop_connection.as_ref().is_some_and(|drop| drop.before)
         || is_replicated && loses_reply
 }
