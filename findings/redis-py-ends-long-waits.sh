@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# redis-py 8.1.0 ends every blocking command of more than 5 s with TimeoutError, after a minute, and so does a lock that waits with one.
+# redis-py 8.1.0 ends every blocking command of more than 5 s with TimeoutError, after a minute, and
+# so does a lock that waits with one.
 #
-# Since 8.0 a client's socket timeout is 5 s by default, also for the reply to a blocking command. BLPOP for 8 s, or for ever, is given
-# up after 5 s and sent again on a new connection, eleven times in all, and then raises. No try is long enough, so BLPOP of 8 s takes
-# a minute and never returns None. python-redis-lock 4.0.1 waits with BLPOP: `acquire(timeout=8)` of a lock that is held raises in place of
-# False, and `acquire()`, which waits for ever, raises as well.
+# Since 8.0 a client's socket timeout is 5 s by default, also for the reply to a blocking command.
+# BLPOP for 8 s, or for ever, is given up after 5 s and sent again on a new connection, eleven times
+# in all, and then raises. No try is long enough, so BLPOP of 8 s takes a minute and never returns
+# None. python-redis-lock 4.0.1 waits with BLPOP: `acquire(timeout=8)` of a lock that is held raises
+# in place of False, and `acquire()`, which waits for ever, raises as well.
 #
-# Seen on 2026-11-29 with redis 8.2.3, Linux x86-64: each takes some 59 s (11 tries of 5 s, and the pauses between them).
+# Seen on 2026-11-29 with redis 8.2.3, Linux x86-64: each takes some 59 s (11 tries of 5 s, and the
+# pauses between them).
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -45,6 +48,7 @@ def tried(name, act):
     took = time.monotonic() - began
     return f"{name}: {result} {'after a minute' if 50 < took < 90 else 'in time' if took < 8 else f'after {took:.1f} s'}"
 
+print("redis-py", redis.__version__, "python-redis-lock", redis_lock.__version__)
 acts = {
     "BLPOP 3 s": lambda client: client.blpop("empty", timeout=3),
     "BLPOP 8 s": lambda client: client.blpop("empty", timeout=8),
@@ -57,7 +61,8 @@ with concurrent.futures.ThreadPoolExecutor(len(acts)) as pool:
 PYTHON
 )
 echo "$seen"
-[ "$seen" = "BLPOP 3 s: None in time
+[ "$seen" = "redis-py 8.1.0 python-redis-lock 4.0.1
+BLPOP 3 s: None in time
 BLPOP 8 s: TimeoutError after a minute
 acquire for 3 s: False in time
 acquire for 8 s: TimeoutError after a minute

@@ -1,9 +1,12 @@
 #!/usr/bin/env bash
-# A lease that a slow script grants begins with the script: on Redis 8.2.3 and Valkey 9.1.2 it can be over when the reply arrives.
+# A lease that a slow script grants begins with the script: on Redis 8.2.3 and Valkey 9.1.2 it can
+# be over when the reply arrives.
 #
-# On Redis 6.2.5 a time to live that a script sets counts from the command that sets it. Newer servers hold the clock for the whole script,
-# and TIME stands still in it. A script that takes the lock last thing, after 1.5 s or more of other work, gets a lease that is as much shorter; one of
-# 1 s is gone at once, although the script has read it back with PTTL 1000. Its caller believes that it holds the lock.
+# On Redis 6.2.5 a time to live that a script sets counts from the command that sets it. Newer
+# servers hold the clock for the whole script, and TIME stands still in it. A script that takes the
+# lock last thing, after 1.5 s or more of other work, gets a lease that is as much shorter; one of
+# 1 s is gone at once, although the script has read it back with PTTL 1000. Its caller believes that
+# it holds the lock.
 #
 # Seen on 2026-11-29, Linux x86-64.
 set -euo pipefail

@@ -1,14 +1,18 @@
 #!/usr/bin/env bash
-# Valkey 9.1.2 lets a node take a migrated slot with an old copy, after the old master has taken and acknowledged more writes.
+# Valkey 9.1.2 lets a node take a migrated slot with an old copy, after the old master has taken and
+# acknowledged more writes.
 #
-# CLUSTER MIGRATESLOTS copies a slot to another master. At the end the old master holds its writes back, for 10 s at most, and permits the new
-# one to take the slot. The permission names no deadline. If its packet comes later than that, the old master acknowledges writes again and
-# the new one takes the slot with the copy from before them: they are lost. So a lock that was released, and granted to another
-# client, is the first client's again. The new master reports nothing.
+# CLUSTER MIGRATESLOTS copies a slot to another master. At the end the old master holds its writes
+# back, for 10 s at most, and permits the new one to take the slot. The permission names no
+# deadline. If its packet comes later than that, the old master acknowledges writes again and the
+# new one takes the slot with the copy from before them: they are lost. So a lock that was released,
+# and granted to another client, is the first client's again. The new master reports nothing.
 #
-# Seen on 2026-11-29, Linux x86-64, with the packet held up for 13 s on loopback: the old master acknowledges SET after some 10 s, and
-# 3 s later it sends clients to the new master, which has the former value. CLUSTER GETSLOTMIGRATIONS says at the old master `failed`, `Unpaused
-# before migration completed (migration may have succeeded with lost writes)`, and `success` at the new one.
+# Seen on 2026-11-29, Linux x86-64, with the packet held up for 13 s on loopback: the old master
+# acknowledges SET after some 10 s, and 3 s later it sends clients to the new master, which has the
+# former value. CLUSTER GETSLOTMIGRATIONS says at the old master `failed`, `Unpaused before
+# migration completed (migration may have succeeded with lost writes)`, and `success` at the new
+# one.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -44,7 +48,8 @@ mkdir "$work/from" "$work/to"
 "$valkey" --bind 127.0.0.1 --port "$from" --save '' --dir "$work/from" --cluster-enabled yes >"$work/from/log" &
 echo $! >>"$work/pids"
 # Nodes and clients reach the new master through the proxy below.
-"$valkey" --bind 127.0.0.1 --port "$to" --cluster-announce-port "$between" --save '' --dir "$work/to" --cluster-enabled yes >"$work/to/log" &
+"$valkey" --bind 127.0.0.1 --port "$to" --save '' --dir "$work/to" --cluster-enabled yes \
+    --cluster-announce-port "$between" >"$work/to/log" &
 echo $! >>"$work/pids"
 
 seen=$("$work/venv/bin/python" - "$from" "$to" "$between" <<'PYTHON'
@@ -130,6 +135,7 @@ reply = old.set("lock", "second", px=600_000)
 waited = time.monotonic() - began
 if not 8 < waited < HELD_S - 1:
     sys.exit(f"the reply came after {waited:.1f} s")
+print("valkey", old.info("server")["valkey_version"])
 print(f"while the permission is on its way: SET lock second {reply}, GET {asked(old)}")
 until(lambda: migration(new)["state"] == "success")
 until(lambda: asked(old) != "second")
@@ -139,7 +145,8 @@ print(f"new master: {migration(new)['state']}")
 PYTHON
 )
 echo "$seen"
-[ "$seen" = "while the permission is on its way: SET lock second True, GET second
+[ "$seen" = "valkey 9.1.2
+while the permission is on its way: SET lock second True, GET second
 later: old master MovedError 8718 127.0.0.1:NEW, new master first
 old master: failed, Unpaused before migration completed (migration may have succeeded with lost writes)
 new master: success" ]
