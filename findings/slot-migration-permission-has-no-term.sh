@@ -3,10 +3,11 @@
 # acknowledged more writes.
 #
 # CLUSTER MIGRATESLOTS copies a slot to another master. At the end the old master holds its writes
-# back, for 10 s at most, and permits the new one to take the slot. The permission names no
-# deadline. If its packet comes later than that, the old master acknowledges writes again and the
-# new one takes the slot with the copy from before them: they are lost. So a lock that was released,
-# and granted to another client, is the first client's again. The new master reports nothing.
+# back, for 10 s at most (twice cluster-manual-failover-timeout), and permits the new one to take
+# the slot. The permission names no deadline. If its packet comes later than that, the old master
+# acknowledges writes again and the new one takes the slot with the copy from before them: they are
+# lost. So a lock that was released, and granted to another client, is the first client's again. The
+# new master reports nothing.
 #
 # Seen on 2026-11-29, Linux x86-64, with the packet held up for 13 s on loopback: the old master
 # acknowledges SET after some 10 s, and 3 s later it sends clients to the new master, which has the
@@ -90,8 +91,8 @@ threading.Thread(target=proxy.serve_forever, daemon=True).start()
 retry = redis.retry.Retry(redis.backoff.NoBackoff(), 0)
 old, new = (redis.Redis(port=port, decode_responses=True, socket_timeout=60, retry=retry) for port in (FROM, TO))
 
-def until(condition, tries=400):
-    for _ in range(tries):
+def until(condition):
+    for _ in range(400):
         try:
             if condition():
                 return
