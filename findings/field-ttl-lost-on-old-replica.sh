@@ -3,11 +3,13 @@
 #
 # Valkey 9 lets a field of a hash expire by itself; Valkey 8.1 has no such fields. In a rolling upgrade the replica that is still on
 # 8.1 stays connected and WAIT counts its acknowledgements. A field set by HSET and HPEXPIRE has no time to live on the replica, and one
-# set by HSETEX is not there. Once the replica is promoted, a lock whose lease is on the field is held for ever, or granted twice.
+# set by HSETEX is not there, nor is anything that a script wrote in which HPEXPIRE stands. The replica logs `unknown command` and
+# EXECABORT; WAIT counts it, and no client learns of it. Once the replica is promoted, a lock whose lease is on the field is held for ever,
+# or granted twice.
 #
-# Seen on 2026-11-29, Linux x86-64: the link stays up and WAIT answers 1 for both. The replica is promoted; after its time to live HSET's
-# field is gone on the old master and still on the new one, with PTTL -1 on its key. HSETEX's field, alive on the old master, was
-# never on the replica.
+# Seen on 2026-11-29, Linux x86-64: the link stays up and WAIT answers 1 for all. The replica is promoted; after its time to live HSET's
+# field is gone on the old master and still on the new one, with PTTL -1 on its key. The fields of HSETEX and of the script, alive on
+# the old master, were never on the replica.
 set -euo pipefail
 
 work=$(mktemp -d)
@@ -27,13 +29,13 @@ master=$(port) replica=$(port)
 mkdir "$work/master" "$work/replica"
 "$new" --bind 127.0.0.1 --port "$master" --save '' --dir "$work/master" --repl-diskless-sync-delay 0 >/dev/null &
 echo $! >>"$work/pids"
-"$old" --bind 127.0.0.1 --port "$replica" --save '' --dir "$work/replica" >/dev/null &
+"$old" --bind 127.0.0.1 --port "$replica" --save '' --dir "$work/replica" >"$work/log" &
 echo $! >>"$work/pids"
 
-seen=$("$work/venv/bin/python" - "$master" "$replica" <<'PYTHON'
+seen=$("$work/venv/bin/python" - "$master" "$replica" "$work/log" <<'PYTHON'
 import sys, time, redis
 
-master, replica = (redis.Redis(port=int(port), decode_responses=True) for port in sys.argv[1:])
+master, replica = (redis.Redis(port=int(port), decode_responses=True) for port in sys.argv[1:3])
 
 def until(condition):
     for _ in range(200):
@@ -52,17 +54,26 @@ until(lambda: replica.info("replication")["master_link_status"] == "up")
 master.hset("lock", "owner", "1")
 master.hpexpire("lock", 1000, "owner")
 master.execute_command("HSETEX", "lease", "EX", "600", "FIELDS", "1", "owner", "1")
+script = "redis.call('HSET', KEYS[1], 'owner', '1', 'count', '1'); redis.call('HPEXPIRE', KEYS[1], 600000, 'FIELDS', 1, 'owner')"
+master.eval(script, 1, "script")
 acknowledged = master.wait(1, 1000)
 link = replica.info("replication")["master_link_status"]
 replica.replicaof("NO", "ONE")
 until(lambda: not master.hexists("lock", "owner"))
 time.sleep(1)
 print(f"link {link}, acknowledged {acknowledged}")
-for key in "lock", "lease":
+for key in "lock", "lease", "script":
     print(f"{key}: master {master.hget(key, 'owner')}, promoted replica {replica.hget(key, 'owner')}, PTTL {replica.pttl(key)}")
+log = open(sys.argv[3]).read()
+print("logged:", *(words for words in ("unknown command 'HPEXPIREAT'", "unknown command 'HSETEX'", "EXECABORT") if words in log), sep="\n")
 PYTHON
 )
 echo "$seen"
 [ "$seen" = "link up, acknowledged 1
 lock: master None, promoted replica 1, PTTL -1
-lease: master 1, promoted replica None, PTTL -2" ]
+lease: master 1, promoted replica None, PTTL -2
+script: master 1, promoted replica None, PTTL -2
+logged:
+unknown command 'HPEXPIREAT'
+unknown command 'HSETEX'
+EXECABORT" ]

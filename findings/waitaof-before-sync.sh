@@ -23,7 +23,8 @@ confirmed() {
     folder=$(mktemp -d -p "$work")
     port=$("$work/venv/bin/python" -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])')
     chmod +x "$server"
-    strace -f -qq -e trace=fdatasync -o "$folder/calls" \
+    # With -D the process in the background is the server, which the trap ends; strace outlasts SIGTERM.
+    strace -D -f -qq -e trace=fdatasync -o "$folder/calls" \
         "$server" --bind 127.0.0.1 --port "$port" --save '' --appendonly yes --dir "$folder" >"$folder/log" &
     echo $! >>"$work/pids"
     "$work/venv/bin/python" - "$port" "$writes" "$folder/calls" <<'PYTHON'
