@@ -129,7 +129,7 @@ mod tests {
         for (cause, expected) in [
             ("@user_script: 1: -READONLY You can't write against a read only replica.", "READONLY"),
             ("@user_script: 12: -OOM command not allowed when used memory > 'maxmemory'.", "OOM"),
-            ("WRONGTYPE Operation against a key holding the wrong kind of value", "ERR"),
+            ("WRONGTYPE Operation against a key holding the wrong kind of value", "WRONGTYPE"),
             ("@user_script: 1: Unknown Redis command called from Lua script", "ERR"),
             ("", "ERR"),
         ] {
