@@ -26,6 +26,7 @@
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `summary` | the outcome as text, as JSON and as a page |
+//! | `incident` | a finding as a scenario that shows it again |
 //! | `server` | the address of a live server, and its login |
 
 pub mod capture;
@@ -52,8 +53,11 @@ mod engine;
 
 mod summary;
 
+mod incident;
+
 mod server;
 
 pub use engine::{Audit, Settings, UnknownScript};
+pub use incident::{Incident, Missing};
 pub use server::Server;
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};
