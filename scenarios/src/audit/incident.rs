@@ -5,33 +5,24 @@
 //! head names the commands of the capture, and everything that the scenario assumes because MONITOR
 //! does not show it.
 
-use std::{fmt, rc::Rc, time::Duration};
+use std::{fmt, rc::Rc};
 
 use super::{
     command::{Call, Command, Verb},
+    draft::{BEGIN_US, Draft, LATENCY, STEP_US, command, comment, pause, poll, span},
     engine::Audit,
     findings::{Finding, Former, Kind},
     locks::{Leased, Lock},
-    names::{date, length},
+    names::date,
 };
 use crate::{
     file::scenario::parse,
     judge::{checker::Checker, verdict::Verdict},
     run::{Engine, runner},
-    units::Span,
 };
 
 /// The seed of the run.
 const SEED: u64 = 0;
-
-/// The time of the holder's grant in the scenario.
-const BEGIN_US: i64 = 1_000_000;
-
-/// The latency of each message, in words. MONITOR has the times of the server.
-const LATENCY: &str = "100us";
-
-/// The time that a client needs between its grant and its next request.
-const STEP_US: i64 = 10_000;
 
 /// The time from an event to the request of a client that the scenario adds.
 const SOON_US: i64 = 2_000;
@@ -162,50 +153,6 @@ impl Incident {
                 Err(Missing::World(format!("{} is undecided: {because}", checker.name)))
             }
         }
-    }
-}
-
-/// A scenario in parts.
-#[derive(Debug, Default)]
-struct Draft {
-    checker: &'static str,
-    /// The assumptions, in sentences.
-    assumed: Vec<String>,
-    server: Option<&'static str>,
-    /// Set if the clients write to a resource.
-    writes: bool,
-    latency: &'static str,
-    lock: Vec<String>,
-    /// The clients: name, comment and steps.
-    clients: Vec<(&'static str, String, Vec<String>)>,
-    /// The faults: name, comment and lines.
-    faults: Vec<(&'static str, String, Vec<String>)>,
-    run: Vec<String>,
-}
-
-impl Draft {
-    /// Returns the file without its head.
-    fn body(&self) -> String {
-        let mut lines = Vec::new();
-        match self.server {
-            Some(server) => lines.push(format!("[node.redis]\nserver = \"{server}\"\n")),
-            None => lines.push("[node.redis]\n".to_owned()),
-        }
-        lines.push(format!("[network]\nlatency = \"{}\"\n", self.latency));
-        if self.writes {
-            lines.push("[resource]\n".to_owned());
-        }
-        lines.push(format!("[lock]\n{}\n", self.lock.join("\n")));
-        for (name, about, steps) in &self.clients {
-            let steps: String = steps.iter().map(|step| format!("    {step},\n")).collect();
-            lines.push(format!("{}\n[client.{name}]\nsteps = [\n{steps}]\n", comment(about)));
-        }
-        for (name, about, keys) in &self.faults {
-            lines.push(format!("{}\n[fault.{name}]\n{}\n", comment(about), keys.join("\n")));
-        }
-        lines.push(format!("[run]\n{}\n", self.run.join("\n")));
-        lines.push(format!("[expect]\n{} = \"violated\"\n", self.checker));
-        lines.join("\n")
     }
 }
 
@@ -541,37 +488,6 @@ fn pause_assumed(leased: &Leased) -> String {
     )
 }
 
-/// Returns the fault that stops the holder from its grant for a time.
-fn pause(us: i64) -> (&'static str, String, Vec<String>) {
-    let about = format!("The holder was silent for {}.", length(us));
-    let lines = [
-        "pause = \"holder\"".to_owned(),
-        "on = { client = \"holder\", event = \"acquired\" }".to_owned(),
-        format!("for = \"{}\"", span(us)),
-    ];
-    ("stopped", about, lines.to_vec())
-}
-
-/// Returns the lines of a fault that gives the node a command.
-fn command(us: i64, words: &[&str]) -> Vec<String> {
-    let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-    vec![
-        format!("command = {{ node = \"redis\", run = [{}] }}", words.join(", ")),
-        format!("at = \"{}\"", span(BEGIN_US.saturating_add(us))),
-    ]
-}
-
-/// Returns the step of a client that asks until it is granted the lock, from a time on.
-fn poll(us: i64, lease_ms: Option<i64>) -> String {
-    let at = span(BEGIN_US.saturating_add(us));
-    let lease = lease_ms.map(|ms| format!(", lease = \"{}\"", span(ms.saturating_mul(1_000))));
-    format!("{{ at = \"{at}\", poll = {{ every = \"1ms\"{} }} }}", lease.unwrap_or_default())
-}
-
-fn span(us: i64) -> Span {
-    Span(Duration::from_micros(u64::try_from(us).unwrap_or(0)))
-}
-
 /// Returns the comments and the subject of the file.
 fn head(finding: &Finding, assumed: &[String]) -> String {
     let Finding { kind, lock, node, owner, says, .. } = finding;
@@ -594,10 +510,4 @@ fn head(finding: &Finding, assumed: &[String]) -> String {
     lines.push(String::new());
     lines.push(format!("about = \"A lock of a server in production: {}.\"\n", kind.title()));
     lines.join("\n")
-}
-
-/// Returns a line of comment, without the characters that a file refuses.
-fn comment(text: &str) -> String {
-    let plain: String = text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
-    format!("# {plain}")
 }

@@ -26,6 +26,7 @@
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `summary` | the outcome as text, as JSON and as a page |
+//! | `draft` | a scenario file in parts |
 //! | `incident` | a finding as a scenario that shows it again |
 //! | `server` | the address of a live server, and its login |
 
@@ -52,6 +53,8 @@ mod past;
 mod engine;
 
 mod summary;
+
+mod draft;
 
 mod incident;
 

@@ -14,7 +14,6 @@ mod shape;
 mod values;
 mod written;
 
-use serde::Serialize;
 use toml::{Table, Value};
 
 use self::shape::Shape;
