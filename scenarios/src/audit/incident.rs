@@ -181,7 +181,8 @@ impl Facts<'_> {
     fn holder_stands_still(&self) -> Result<Draft, Missing> {
         let lost = self.finding.leases.lost.as_ref().ok_or(Missing::Lease)?;
         let lease_us = lost.lease_ms.filter(|ms| *ms > 0).ok_or(Missing::Lease)?.saturating_mul(1_000);
-        let back_us = self.last()?.at_us - lost.set_us;
+        let back = self.call(if self.finding.kind == Kind::GrantedTwice { 2 } else { 1 })?;
+        let back_us = back.at_us - lost.set_us;
         let mut assumed = vec![
             pause_assumed(lost),
             "The clients write to what the lock guards. MONITOR does not show these writes.".to_owned(),
@@ -192,7 +193,7 @@ impl Facts<'_> {
                 assumed.push(
                     "Another client asks once the lease is over. The capture has no such client.".to_owned(),
                 );
-                lease_us + SOON_US
+                lease_us.saturating_add(SOON_US)
             }
         };
         if next_us < lease_us - NEAR_US || back_us <= lease_us {
@@ -210,7 +211,7 @@ impl Facts<'_> {
 
     /// A client loses its hold, and then releases that of the next owner without a check.
     fn releases_what_it_lost(&self, former: &Former) -> Result<Draft, Missing> {
-        let (leased, act) = (&former.leased, self.last()?);
+        let (leased, act) = (&former.leased, self.call(2)?);
         let next_us = self.call(1)?.at_us - leased.set_us;
         let release_us = act.at_us - leased.set_us;
         let lease_ms = leased.lease_ms.filter(|ms| *ms > 0);
@@ -248,7 +249,7 @@ impl Facts<'_> {
                 "A command ended the first hold. It stands here as FLUSHALL, because a DEL by hand would \
                  be a violation of its own."
                     .to_owned(),
-                command((former.ended_us - leased.set_us).clamp(STEP_US, next_us), &["FLUSHALL"]),
+                command((former.ended_us - leased.set_us).max(STEP_US).min(next_us), &["FLUSHALL"]),
             ),
         });
         Ok(draft)
@@ -410,13 +411,9 @@ impl Facts<'_> {
         }
     }
 
+    /// Returns a call of the finding's proof: the grant is the first.
     fn call(&self, at: usize) -> Result<&Rc<Call>, Missing> {
         self.finding.calls.get(at).ok_or(Missing::Kind)
-    }
-
-    /// Returns the last call of the finding's proof.
-    fn last(&self) -> Result<&Rc<Call>, Missing> {
-        self.finding.calls.last().ok_or(Missing::Kind)
     }
 
     /// Returns the grant that followed the lost hold, if the audit remembers it.

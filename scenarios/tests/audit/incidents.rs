@@ -95,7 +95,7 @@ fn the_scenario_has_the_shape_and_the_times_of_the_capture() {
     assert_eq!(next.at.map(|at| at.to_string()).as_deref(), Some("2.505394s"));
     assert!(next.poll.is_some(), "{next:?}");
     let stopped = &redisson.fault["stopped"];
-    assert_eq!(stopped.length.map(|length| length.to_string()).as_deref(), Some("1.522585s"));
+    assert_eq!(stopped.length.map(|length| length.to_string()).as_deref(), Some("1.52731s"));
 
     let bare = scenario(&of("bare-del-bare")[0]);
     let lock = bare.lock.first().map(|(_, lock)| lock).expect("a lock");
