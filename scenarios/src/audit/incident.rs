@@ -36,6 +36,12 @@ const LEASE_MS: i64 = 30_000;
 /// The longest storm of a scenario.
 const LONGEST_US: i64 = 86_400_000_000;
 
+/// The model of a lock whose key has a token.
+const TOKENS: &str = "token-lock";
+
+/// The model of a lock whose key is a hash with its owner.
+const COUNTS: &str = "counted-lock";
+
 /// The longest key of a capture that a scenario uses as it is.
 const KEY_MAX: usize = 100;
 
@@ -229,7 +235,7 @@ impl Facts<'_> {
         }
         let is_renewed = leased.renewed > 0;
         let mut draft = self.base("owner-safety", assumed, &leased, is_renewed, release_us)?;
-        let subject = if self.is_hash() { "counted-lock" } else { "token-lock" };
+        let subject = if self.is_hash() { COUNTS } else { TOKENS };
         draft.lock = self.lock_lines(subject, &["release = \"delete\""], &leased, is_renewed);
         let about = format!("{} had the lock until {}.", act.client, date(former.ended_us));
         let slept = if former.has_expired { STEP_US } else { release_us };
@@ -317,7 +323,7 @@ impl Facts<'_> {
         ];
         let leased = Leased { set_us: grant.at_us, lease_ms: Some(LEASE_MS), renewed: 0 };
         let mut draft = self.base("progress", assumed, &leased, false, 2_000_000)?;
-        draft.lock = self.lock_lines("token-lock", &["grant = \"two-steps\""], &leased, false);
+        draft.lock = self.lock_lines(TOKENS, &["grant = \"two-steps\""], &leased, false);
         draft.latency = "1ms";
         let holder = "{ at = \"1s\", try_acquire = {} }".to_owned();
         draft.clients.push(("holder", self.holder(&leased), vec![holder]));
@@ -362,7 +368,7 @@ impl Facts<'_> {
         let needs_valkey = traits.iter().any(|one| one.contains("del-if-eq"));
         let lock = match self.is_hash() {
             true => self.lock_lines("client", &[], leased, is_renewed),
-            false => self.lock_lines("token-lock", &traits, leased, is_renewed),
+            false => self.lock_lines(TOKENS, &traits, leased, is_renewed),
         };
         Ok(Draft {
             checker,
