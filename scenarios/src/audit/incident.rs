@@ -312,7 +312,7 @@ impl Facts<'_> {
         Ok(draft)
     }
 
-    /// The holder of a lock without expiry dies, and nobody gets the lock any more.
+    /// The holder of a lock without expiry dies, and no other client gets the lock any more.
     fn holder_dies(&self) -> Result<Draft, Missing> {
         let grant = self.call(0)?;
         let assumed = vec![

@@ -167,3 +167,33 @@ fn a_missing_assumption_is_named() {
     assert_eq!((all.len(), all[0].kind, name(&all[0])), (1, Kind::SharedName, Some("kind")));
     assert!(all[0].checker.is_none() && parse("incident.toml", &all[0].text).is_err());
 }
+
+/// The second client changes the lease, and replaces the holder.
+#[test]
+fn a_third_party_gives_the_command_of_the_capture() {
+    let rows = [
+        ("\"PEXPIRE\" \"a\" \"20000\"", "one", Kind::ExtendedByOther, &["PEXPIRE", "a", "20000"][..]),
+        (
+            "\"SET\" \"a\" \"two\" \"PX\" \"5000\"",
+            "two",
+            Kind::Overwritten,
+            &["SET", "a", "other", "PX", "5000"],
+        ),
+    ];
+    for (command, owner, kind, expected) in rows {
+        let all = of_text(&format!(
+            "1700000000.000000 [0 10.0.0.1:1] \"PING\"\n\
+             1700100000.000000 [0 10.0.0.1:1] \"SET\" \"a\" \"one\" \"NX\" \"PX\" \"9000\"\n\
+             1700100001.000000 [0 10.0.0.2:1] {command}\n\
+             1700100002.000000 [0 10.0.0.1:1] \"EVAL\" \"{RELEASE}\" \"1\" \"a\" \"{owner}\"\n\
+             1700100002.000000 [0 lua] \"get\" \"a\"\n\
+             1700100002.000000 [0 lua] \"del\" \"a\"\n"
+        ));
+        let first = all.first().unwrap_or_else(|| panic!("{command} is no finding"));
+        assert_eq!((first.kind, first.missing.as_ref()), (kind, None), "{}", first.text);
+        assert_eq!(first.checker.map(|checker| checker.name), Some("owner-safety"));
+        let third = &scenario(first).fault["third-party"];
+        assert_eq!(third.at.map(|at| at.to_string()).as_deref(), Some("2s"));
+        assert_eq!(third.command.as_ref().expect("a command").run, expected);
+    }
+}
