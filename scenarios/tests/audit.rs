@@ -15,6 +15,9 @@
 //! | flushed | the same with FLUSHALL |
 //! | bare | the holder is late, another one is granted, the first deletes the key |
 
+#[path = "audit/incidents.rs"]
+mod incidents;
+
 use std::{fs, io::BufReader, path::PathBuf};
 
 use lockstorm::{

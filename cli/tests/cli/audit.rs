@@ -67,6 +67,46 @@ fn nodes_standard_input_json_page_and_history() {
     assert!(checked.code <= 2 && checked.err.is_empty(), "{}", checked.err);
 }
 
+#[test]
+fn a_finding_is_written_as_a_scenario_that_runs() {
+    let folder = Folder::new("audit_scenario");
+    let rows = [
+        ("redisson-stopped", 1, "l3"),
+        ("shedlock-flushed", 2, "owner-safety"),
+        ("redis-py-deleted", 1, "owner-safety"),
+        ("no-lease-watchdog", 1, "progress"),
+    ];
+    for (name, finding, checker) in rows {
+        let (file, finding) = (format!("{name}.toml"), finding.to_string());
+        let path = capture(name);
+        let arguments = ["audit", &path, "--scenario", &file, "--finding", &finding];
+        folder.run(&arguments).ends(0, &format!("shows finding {finding}: {checker} is violated"));
+        folder.run(&["run", &file]).ends(0, "1 as expected, 0 not, 0 undecided");
+        let text = fs::read_to_string(folder.0.join(&file)).expect("it is written");
+        assert!(text.contains("granted it"), "{text}");
+        folder.run(&arguments).ends(64, "already exists");
+        folder.run(&[&arguments[..], &["--force"]].concat()).ends(0, "Try it");
+    }
+    let (late, clean) = (capture("redisson-late"), capture("redis-py-clean"));
+    folder.run(&["audit", &late, "--scenario", "a.toml", "--finding", "2"]).ends(1, "there is no finding 2");
+    folder.run(&["audit", &clean, "--scenario", "a.toml"]).ends(1, "a.toml is not written");
+    folder.run(&["audit", &late, "--finding", "1"]).ends(64, "--scenario");
+    folder.run(&["audit", &late, "--scenario", "a.toml", "--finding", "0"]).ends(64, "0 is not in 1..");
+    assert!(!folder.0.join("a.toml").exists());
+}
+
+#[test]
+fn a_scenario_that_does_not_show_its_finding_names_the_missing_assumption() {
+    let text = "1700000000.000000 [0 10.0.0.1:1] \"PING\"\n\
+         1700100000.000000 [0 10.0.0.1:1] \"SET\" \"a\" \"one\" \"NX\" \"PX\" \"9000\"\n\
+         1700100001.000000 [0 10.0.0.2:1] \"DELIFEQ\" \"a\" \"one\"\n";
+    let folder = Folder::with("audit_missing", "shared.monitor", text);
+    let ran = folder.run(&["audit", "shared.monitor", "--scenario", "out.toml"]);
+    ran.ends(2, "Missing assumption: kind: no step or fault");
+    let written = fs::read_to_string(folder.0.join("out.toml")).expect("it is written");
+    assert!(written.starts_with("# Missing assumption: kind: "), "{written}");
+}
+
 /// A server sends its lines, and ends.
 #[test]
 fn a_server_is_asked_for_monitor_and_nothing_else() {

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{
     command::Call,
+    locks::Leased,
     names::{Names, date, key},
 };
 
@@ -149,6 +150,30 @@ pub struct Finding {
     /// Set if the holder itself later showed that it believed in its hold.
     #[serde(skip)]
     pub(super) is_confirmed: bool,
+    /// The calls of the evidence, in the same order.
+    #[serde(skip)]
+    pub(super) calls: Vec<Rc<Call>>,
+    /// The leases that it is about.
+    #[serde(skip)]
+    pub(super) leases: Leases,
+}
+
+/// A hold that ended before another client was granted the lock.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Former {
+    pub(super) leased: Leased,
+    pub(super) ended_us: i64,
+    /// Set if the lease ended the hold, and not a command.
+    pub(super) has_expired: bool,
+}
+
+/// The leases that a finding is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Leases {
+    /// The lease of the owner that lost.
+    pub(super) lost: Option<Leased>,
+    /// The earlier hold of the client that broke the lock.
+    pub(super) former: Option<Former>,
 }
 
 /// The place of a lock in an audit.
@@ -169,6 +194,8 @@ pub(super) struct Findings {
     /// The number of findings beyond those in the list.
     pub(super) beyond: u64,
     pub(super) names: Names,
+    /// The leases that the next findings are about.
+    pub(super) leases: Leases,
 }
 
 impl Findings {
@@ -200,6 +227,8 @@ impl Findings {
             at_us,
             key: place.key.into(),
             is_confirmed: false,
+            calls: parts.iter().map(|(call, _)| Rc::clone(call)).collect(),
+            leases: self.leases.clone(),
         });
         Some(self.list.len() - 1)
     }
@@ -210,6 +239,7 @@ impl Findings {
         let Some(finding) = self.list.get_mut(finding) else { return };
         if !std::mem::replace(&mut finding.is_confirmed, true) {
             finding.evidence.push(evidence);
+            finding.calls.push(Rc::clone(part.0));
         } else {
             finding.times += 1;
         }

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use super::{
     command::{Call, Command, Verb, host_of},
-    findings::{Findings, Kind, Place},
-    locks::{End, Hold, Lock},
+    findings::{Findings, Former, Kind, Leases, Place},
+    locks::{End, Hold, Leased, Lock},
     names::length,
     scripts::Purpose,
     shadow::Held,
@@ -128,6 +128,7 @@ pub(super) fn correct(lock: &mut Lock, had: Option<&str>, act: &Act<'_>, finding
 /// Follows a call on a lock.
 pub(super) fn follow(lock: &mut Lock, act: &Act<'_>, findings: &mut Findings) {
     lock.last_us = act.at_us();
+    findings.leases = Leases { lost: lock.hold.as_ref().map(Hold::leased), former: None };
     lock.is_proven |= act.call.command.verb.calls_script() && act.purpose != Purpose::Unknown;
     let holder = lock.hold.as_ref().map(|hold| hold.owner.clone());
     if let Some(owner) = &act.owner
@@ -277,6 +278,11 @@ fn ended(lock: &mut Lock, act: &Act<'_>, holder: &str, findings: &mut Findings) 
     }
     if let Some(former) = former {
         let former_grant = former.grant.clone();
+        findings.leases.former = Some(Former {
+            leased: former.leased(),
+            ended_us: former.ended_us,
+            has_expired: former.end == End::Expired,
+        });
         let says = format!(
             "{} deleted another owner's lock {lasted} after its grant: its own hold had ended {} before",
             act.call.client,
@@ -326,7 +332,8 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
     let late = length(act.at_us() - past.ended_us);
     let lease =
         past.lease_ms.map_or_else(|| "unknown length".to_owned(), |ms| length(ms.saturating_mul(1_000)));
-    let (grant, next) = (past.grant.clone(), past.next.clone());
+    let (grant, next, leased) = (past.grant.clone(), past.next.clone(), past.leased());
+    let renewed = leased.renewed + u64::from(act.purpose == Purpose::Renew);
     let (kind, says) = match &next {
         Some(_) => (
             Kind::GrantedTwice,
@@ -339,7 +346,9 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
     let mut parts = vec![(&grant, "granted it")];
     parts.extend(next.as_ref().map(|(_, call)| (call, "granted it to the next owner")));
     parts.push((act.call, "the former holder came back"));
+    let lost = findings.leases.lost.replace(Leased { renewed, ..leased });
     let finding = findings.add(kind, act.place, owner, act.at_us(), says, &parts);
+    findings.leases.lost = lost;
     if let Some(finding) = finding.and_then(|at| findings.list.get_mut(at)) {
         finding.is_confirmed = true;
     }

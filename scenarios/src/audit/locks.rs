@@ -22,6 +22,15 @@ const GIVES_UP_US: i64 = 60_000_000;
 /// The number of buckets for the lateness of renewals, each a tenth of the lease.
 pub(super) const TENTHS: usize = 11;
 
+/// The lease of a hold, as it was last set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Leased {
+    pub(super) set_us: i64,
+    pub(super) lease_ms: Option<i64>,
+    /// The number of times that its owner renewed it, or tried to after its end.
+    pub(super) renewed: u64,
+}
+
 /// A hold that the node has granted.
 #[derive(Debug, Clone)]
 pub(super) struct Hold {
@@ -38,6 +47,12 @@ pub(super) struct Hold {
     /// False for a SET NX whose reply the capture does not imply: the key may have been held since
     /// before the capture, or until a moment later.
     pub(super) is_sure: bool,
+}
+
+impl Hold {
+    pub(super) fn leased(&self) -> Leased {
+        Leased { set_us: self.set_us, lease_ms: self.lease_ms, renewed: self.renewed }
+    }
 }
 
 /// The way a hold ended.
@@ -60,6 +75,9 @@ pub(super) struct Past {
     pub(super) ended_us: i64,
     pub(super) end: End,
     pub(super) lease_ms: Option<i64>,
+    /// The time at which the lease was last set.
+    set_us: i64,
+    renewed: u64,
     pub(super) grant: Rc<Call>,
     /// False if the hold may never have been granted.
     pub(super) is_sure: bool,
@@ -67,6 +85,12 @@ pub(super) struct Past {
     pub(super) next: Option<(String, Rc<Call>)>,
     /// The finding about its end.
     pub(super) finding: Option<usize>,
+}
+
+impl Past {
+    pub(super) fn leased(&self) -> Leased {
+        Leased { set_us: self.set_us, lease_ms: self.lease_ms, renewed: self.renewed }
+    }
 }
 
 /// A client that asked for the lock and was refused.
@@ -162,12 +186,23 @@ impl Lock {
             self.released_us = Some(at_us);
             return None;
         }
-        let Hold { owner, lease_ms, grant, is_sure, .. } = hold;
+        let Hold { owner, lease_ms, set_us, renewed, grant, is_sure, .. } = hold;
         if self.past.len() >= PAST_MAX {
             self.past.pop_front();
         }
-        let (next, finding) = (None, None);
-        self.past.push_back(Past { owner, ended_us: at_us, end, lease_ms, grant, is_sure, next, finding });
+        let (next, finding, ended_us) = (None, None, at_us);
+        self.past.push_back(Past {
+            owner,
+            ended_us,
+            end,
+            lease_ms,
+            set_us,
+            renewed,
+            grant,
+            is_sure,
+            next,
+            finding,
+        });
         self.past.back_mut()
     }
 

@@ -26,6 +26,8 @@
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `summary` | the outcome as text, as JSON and as a page |
+//! | `draft` | a scenario file in parts |
+//! | `incident` | a finding as a scenario that shows it again |
 //! | `server` | the address of a live server, and its login |
 
 pub mod capture;
@@ -52,8 +54,13 @@ mod engine;
 
 mod summary;
 
+mod draft;
+
+mod incident;
+
 mod server;
 
 pub use engine::{Audit, Settings, UnknownScript};
+pub use incident::{Incident, Missing};
 pub use server::Server;
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};

@@ -1,6 +1,7 @@
 //! `lockstorm audit`: says what the locks of a server in production do.
 
 mod live;
+mod scenario;
 
 use std::{
     fs::{self, File},
@@ -62,6 +63,8 @@ pub(super) struct Audit {
     /// Write the history of the locks, for `lockstorm check`
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
+    #[command(flatten)]
+    scenario: scenario::Options,
 }
 
 /// A source of commands.
@@ -73,6 +76,7 @@ enum Source {
 
 impl Audit {
     pub(super) fn run(self) -> Result<Exit> {
+        self.scenario.check()?;
         let mut audit = Auditor::new(Settings {
             locks: self.lock.clone(),
             reveal: self.reveal,
@@ -109,6 +113,9 @@ impl Audit {
         }
         if summary.problems.count > 0 {
             errln!("{} lines could not be read; the rest was", summary.problems.count);
+        }
+        if let Some(exit) = self.scenario.write(&audit)? {
+            return Ok(exit);
         }
         Ok(match summary.has_findings() {
             true => Exit::Unexpected,

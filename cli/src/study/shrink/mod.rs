@@ -12,13 +12,13 @@
 
 mod shape;
 mod values;
+mod written;
 
-use serde::Serialize;
 use toml::{Table, Value};
 
 use self::shape::Shape;
 use lockstorm::{
-    file::scenario::{Client, Clock, Lock, Network, Node, Run, Scenario, Sentinel, Source, Step, parse},
+    file::scenario::{Clock, Run, Scenario, Source, Step, parse},
     judge::{checker::Checker, verdict::Expectation},
     run::Engine,
     run::runner::verdict,
@@ -26,6 +26,7 @@ use lockstorm::{
 };
 
 pub(crate) use values::{leaves, put};
+pub(crate) use written::{to_table, to_toml};
 
 /// The shortest storm.
 const STORM_MIN: Span = Span::millis(10);
@@ -80,6 +81,44 @@ impl Shrink {
         text: &str,
         told: &mut dyn FnMut(&str),
     ) -> Result<Option<Shrunk>, toml::ser::Error> {
+        let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
+        let all: [Propose<'_>; 11] = [
+            &faults,
+            &clients,
+            &access,
+            &hosts,
+            &clocks,
+            &links,
+            &options,
+            &steps,
+            &occurrences,
+            &lengths,
+            &values,
+        ];
+        self.by(&all, scenario, text, told)
+    }
+
+    /// Like [`Shrink::of`], for a scenario whose times were measured: removes hosts, faults and
+    /// steps that the violation does not need, and changes no value.
+    ///
+    /// # Errors
+    /// Fails if the result cannot be written as TOML.
+    pub(crate) fn parts_of(
+        &self,
+        scenario: &Scenario,
+        text: &str,
+    ) -> Result<Option<Shrunk>, toml::ser::Error> {
+        let all: [Propose<'_>; 5] = [&faults, &clients, &hosts, &links, &steps];
+        self.by(&all, scenario, text, &mut |_| {})
+    }
+
+    fn by(
+        &self,
+        all: &[Propose<'_>],
+        scenario: &Scenario,
+        text: &str,
+        told: &mut dyn FnMut(&str),
+    ) -> Result<Option<Shrunk>, toml::ser::Error> {
         if !self.is_violated(scenario) {
             return Ok(None);
         }
@@ -96,20 +135,6 @@ impl Shrink {
         let (mut changes, mut runs) = (Vec::new(), 1);
         loop {
             let before = changes.len();
-            let values = |scenario: &Scenario| values::simpler(scenario, self.seed);
-            let all: [Propose<'_>; 11] = [
-                &faults,
-                &clients,
-                &access,
-                &hosts,
-                &clocks,
-                &links,
-                &options,
-                &steps,
-                &occurrences,
-                &lengths,
-                &values,
-            ];
             for propose in all {
                 // A success changes the scenario, so compute new proposals. Skip the first
                 // `refused` ones.
@@ -354,59 +379,6 @@ fn lengths(scenario: &Scenario) -> Vec<Proposal> {
         }
     }
     proposals
-}
-
-/// Converts a scenario to a file, without the values that equal their defaults.
-///
-/// # Errors
-/// Fails if it cannot be written as TOML.
-pub(crate) fn to_toml(scenario: &Scenario) -> Result<String, toml::ser::Error> {
-    toml::to_string(&to_table(scenario)?)
-}
-
-/// Returns the tables of that file.
-pub(crate) fn to_table(scenario: &Scenario) -> Result<Table, toml::ser::Error> {
-    let mut written = Table::try_from(scenario)?;
-    drop_defaults(&mut written, &Table::try_from(Scenario::default())?);
-    for (part, defaults) in [("network", table(&Network::default())?), ("run", table(&Run::default())?)] {
-        if let Some(Value::Table(part)) = written.get_mut(part) {
-            drop_defaults(part, &defaults);
-        }
-    }
-    for (group, defaults) in [
-        ("node", table(&Node::default())?),
-        ("sentinel", table(&Sentinel::default())?),
-        ("client", table(&Client::default())?),
-        ("lock", table(&Lock::default())?),
-    ] {
-        if let Some(Value::Table(group)) = written.get_mut(group) {
-            for (_, one) in group.iter_mut() {
-                one.as_table_mut().into_iter().for_each(|one| drop_defaults(one, &defaults));
-            }
-        }
-    }
-    written.iter_mut().for_each(|(_, value)| drop_false(value));
-    Ok(written)
-}
-
-fn table(defaults: &impl Serialize) -> Result<Table, toml::ser::Error> {
-    Table::try_from(defaults)
-}
-
-fn drop_defaults(written: &mut Table, defaults: &Table) {
-    written.retain(|key, value| defaults.get(key) != Some(value));
-}
-
-/// Every switch of the format is off by default.
-fn drop_false(value: &mut Value) {
-    match value {
-        Value::Table(table) => {
-            table.retain(|_, value| *value != Value::Boolean(false));
-            table.iter_mut().for_each(|(_, value)| drop_false(value));
-        }
-        Value::Array(items) => items.iter_mut().for_each(drop_false),
-        _ => {}
-    }
 }
 
 #[cfg(test)]
