@@ -117,8 +117,13 @@ impl Program {
             .arg("--dbfilename")
             .arg(snapshot.file_name().expect("it has a name"))
             .args(["--repl-diskless-sync-delay", "0"])
-            .args(debug)
-            .args(options);
+            .args(debug);
+        if self.is_before_7() {
+            // It takes each word of a value as an argument.
+            command.args(options.iter().flat_map(|word| word.split(' ')));
+        } else {
+            command.args(options);
+        }
         quiet(command)
     }
 
