@@ -242,20 +242,36 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The unit in which a source counts the places of its commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Lines of a capture.
+    Line,
+    /// Bytes of an append-only file.
+    Byte,
+}
+
 /// A defect with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The name of the node, which is that of its file if the user gave it no other.
     pub node: String,
-    /// The number of the line, from 1.
+    /// The number of the line, from 1, or the offset in the file.
     pub line: u64,
-    /// The defect in words, as the end of a sentence about the line.
+    /// The unit of the number.
+    pub unit: Unit,
+    /// The defect in words, as the end of a sentence about the line or the file.
     pub what: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: the line {}", self.node, self.line, self.what)
+        let Problem { node, line, what, .. } = self;
+        match self.unit {
+            Unit::Line => write!(f, "{node}:{line}: the line {what}"),
+            Unit::Byte => write!(f, "{node}: the file {what}, from byte {line} on"),
+        }
     }
 }
 
@@ -269,10 +285,10 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(super) fn add(&mut self, node: &str, line: u64, what: &dyn fmt::Display) {
+    pub(super) fn add(&mut self, node: &str, (line, unit): (u64, Unit), what: &dyn fmt::Display) {
         self.count += 1;
         if self.first.len() < PROBLEMS_MAX {
-            self.first.push(Problem { node: node.to_owned(), line, what: what.to_string() });
+            self.first.push(Problem { node: node.to_owned(), line, unit, what: what.to_string() });
         }
     }
 }
@@ -319,19 +335,23 @@ impl<'a> Capture<'a> {
                 continue;
             }
             if is_long {
-                problems.add(&self.name, self.number, &Defect::TooLong);
+                problems.add(&self.name, (self.number, Unit::Line), &Defect::TooLong);
                 close(&mut self.line);
             }
             match Layout::of(&self.line) {
                 Ok(layout) => {
                     let at_us = layout.at_us;
                     if at_us < self.last_us.saturating_sub(STEP_US) {
-                        problems.add(&self.name, self.number, &Defect::Back(self.last_us - at_us));
+                        problems.add(
+                            &self.name,
+                            (self.number, Unit::Line),
+                            &Defect::Back(self.last_us - at_us),
+                        );
                     }
                     (self.layout, self.last_us) = (Some(layout), at_us);
                     return Ok(true);
                 }
-                Err(defect) => problems.add(&self.name, self.number, &defect),
+                Err(defect) => problems.add(&self.name, (self.number, Unit::Line), &defect),
             }
         }
     }

@@ -5,8 +5,9 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::{
+    capture::Unit,
     command::Call,
-    names::{Names, date, key},
+    names::{Names, key, moment},
 };
 
 /// The most findings that are kept one by one; further ones are counted.
@@ -107,11 +108,13 @@ impl Kind {
 /// A command that proves a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The number of the line in the node's capture.
+    /// The number of the line in the node's capture, or the offset in the file that `client` names.
     pub line: u64,
+    /// The unit of the number.
+    pub unit: Unit,
     /// The server's time in UTC.
     pub at: String,
-    /// The address of the client.
+    /// The address of the client; an append-only file has its own name in its place.
     pub client: String,
     /// The command, with its values hashed.
     pub command: String,
@@ -193,7 +196,7 @@ impl Findings {
             db: place.db,
             lock: key(place.key),
             owner: self.names.value(owner),
-            at: date(at_us),
+            at: moment(at_us),
             says,
             times: 1,
             evidence,
@@ -218,7 +221,8 @@ impl Findings {
     fn evidence(&self, (call, role): Part<'_>) -> Evidence {
         Evidence {
             line: call.line,
-            at: date(call.at_us),
+            unit: call.unit,
+            at: moment(call.at_us),
             client: call.client.to_string(),
             command: self.names.call(call),
             role: role.to_owned(),

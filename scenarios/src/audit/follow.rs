@@ -121,6 +121,7 @@ pub(super) fn correct(lock: &mut Lock, had: Option<&str>, act: &Act<'_>, finding
         renewed: 0,
         grant,
         is_sure: true,
+        moved: None,
     };
     lock.begins(hold, act.waiter());
 }
@@ -183,6 +184,7 @@ fn granted(lock: &mut Lock, act: &Act<'_>, after: &Held) {
         renewed: 0,
         grant: act.call.clone(),
         is_sure: act.call.command.verb.calls_script() || !(act.may_be_refused || just_over),
+        moved: None,
     };
     lock.begins(hold, act.waiter());
 }

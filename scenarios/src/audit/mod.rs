@@ -23,6 +23,8 @@
 //! | `locks` | one lock: holders, waiters, figures |
 //! | [`findings`] | kinds of findings, and their evidence |
 //! | `follow` | one call on one lock |
+//! | [`aof`] | the reader of append-only files |
+//! | `effects` | the commands of an append-only file, on its locks |
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `summary` | the outcome as text, as JSON and as a page |
@@ -46,6 +48,10 @@ pub mod findings;
 
 mod follow;
 
+pub mod aof;
+
+mod effects;
+
 mod past;
 
 mod engine;
@@ -54,6 +60,7 @@ mod summary;
 
 mod server;
 
+pub use effects::Times;
 pub use engine::{Audit, Settings, UnknownScript};
 pub use server::Server;
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};
