@@ -14,6 +14,7 @@ use super::{
     effects::Times,
     findings::{Findings, Kind, Place},
     follow::{self, Act},
+    group::Change,
     locks::{Figures, Lock},
     names::{self, Names},
     past::Past,
@@ -68,11 +69,13 @@ pub(super) struct Node {
     pub(super) name: String,
     /// The locks, by database and key.
     pub(super) locks: BTreeMap<u32, BTreeMap<Box<[u8]>, Lock>>,
-    shadow: Shadow,
+    pub(super) shadow: Shadow,
     /// The call whose script may still be running.
-    open: Option<Call>,
+    pub(super) open: Option<Call>,
     pub(super) commands: u64,
     pub(super) first_us: Option<i64>,
+    /// The time of the first command since the last gap, and before that `None`.
+    pub(super) gap_us: Option<i64>,
     pub(super) now_us: i64,
     pub(super) times: Times,
     /// The number of locks at which idle ones are dropped.
@@ -86,7 +89,8 @@ impl Node {
         let (locks, shadow) = (BTreeMap::new(), Shadow::new());
         let dropped = (0, Figures::default());
         let (open, commands, first_us, now_us, times) = (None, 0, None, 0, Times::Exact);
-        Node { name, locks, shadow, open, commands, first_us, now_us, times, sweep_at: LOCKS_MAX, dropped }
+        let (gap_us, sweep_at) = (None, LOCKS_MAX);
+        Node { name, locks, shadow, open, commands, first_us, gap_us, now_us, times, sweep_at, dropped }
     }
 
     /// Makes all holds unsure: commands are missing that may have ended them.
@@ -142,6 +146,7 @@ pub struct Audit {
     pub(super) problems: Problems,
     pub(super) unknown: BTreeMap<Box<[u8]>, UnknownScript>,
     pub(super) past: Option<Past>,
+    pub(super) changes: Vec<Change>,
 }
 
 impl Audit {
@@ -149,8 +154,8 @@ impl Audit {
     pub fn new(settings: Settings) -> Audit {
         let findings = Findings { names: Names { reveal: settings.reveal }, ..Findings::default() };
         let past = settings.history.then(Past::default);
-        let (nodes, scripts, problems, unknown) = Default::default();
-        Audit { settings, nodes, scripts, findings, problems, unknown, past }
+        let (nodes, scripts, problems, unknown, changes) = Default::default();
+        Audit { settings, nodes, scripts, findings, problems, unknown, past, changes }
     }
 
     /// Adds a node, and returns its number.
@@ -212,6 +217,7 @@ impl Audit {
         at.commands += 1;
         at.now_us = line.at_us;
         at.first_us.get_or_insert(line.at_us);
+        at.gap_us.get_or_insert(line.at_us);
         let verb = Verb::of(line.name());
         if line.from == From::Script {
             if let (Some(open), Some(verb)) = (&mut at.open, verb) {
@@ -270,7 +276,7 @@ impl Audit {
     }
 
     /// Follows a call on all locks that it concerns.
-    fn follow(&mut self, node: usize, call: Call) {
+    pub(super) fn follow(&mut self, node: usize, call: Call) {
         if call.command.verb.calls_script() {
             self.scripts.learn(&call);
         }
@@ -290,7 +296,7 @@ impl Audit {
         let mut acts = Vec::with_capacity(keys.len());
         for (db, key) in &keys {
             let Audit { nodes, scripts, findings, settings, .. } = self;
-            let Node { name, locks, shadow, first_us, .. } = &mut nodes[node];
+            let Node { name, locks, shadow, gap_us, .. } = &mut nodes[node];
             let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(key)) else {
                 acts.push((Purpose::Unknown, None, false));
                 continue;
@@ -305,7 +311,7 @@ impl Audit {
             if let Some(library) = scripts.library(&call) {
                 lock.library = Some(library);
             }
-            let begun_us = first_us.unwrap_or(call.at_us);
+            let begun_us = gap_us.unwrap_or(call.at_us);
             let lease_us = lease_ms(&call.command).unwrap_or(60_000).saturating_mul(1_000);
             let act = Act {
                 place: Place { node: name, db: *db, key },

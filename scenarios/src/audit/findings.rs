@@ -31,6 +31,8 @@ pub enum Kind {
     Flushed,
     /// The lease ended, and its holder renewed or released later.
     Late,
+    /// A replica that became the master did not have the hold, and its holder came back.
+    FailedOver,
     /// A lock that has no expiry stays if its holder dies.
     NoExpiry,
     /// Two hosts use one owner's name.
@@ -59,6 +61,7 @@ impl Kind {
             Kind::Deleted => "deleted by hand",
             Kind::Flushed => "flushed",
             Kind::Late => "expired under its holder",
+            Kind::FailedOver => "lost in a failover",
             Kind::NoExpiry => "no expiry",
             Kind::SharedName => "one name, two hosts",
             Kind::Unexplained => "ended without a command",
@@ -83,6 +86,10 @@ impl Kind {
             }
             Kind::Deleted => "Forbid DEL on the locks' keys by an ACL rule, and let a lease end instead.",
             Kind::Flushed => "Forbid FLUSHALL and FLUSHDB by an ACL rule, and keep locks apart from caches.",
+            Kind::FailedOver => {
+                "Let a holder wait for a replica before it counts as one (WAIT), use fencing tokens, or a \
+                 majority of independent masters."
+            }
             Kind::NoExpiry => "Set the lock and its expiry in one command: SET key token NX PX lease.",
             Kind::SharedName => "Give each process a random token, or an id drawn at its start.",
             Kind::Unexplained => {
@@ -98,6 +105,7 @@ impl Kind {
             Kind::GrantedTwice | Kind::Late => Some("S2"),
             Kind::ReleasedByOther | Kind::Unchecked => Some("S1"),
             Kind::ExtendedByOther => Some("T8"),
+            Kind::FailedOver => Some("S4"),
             Kind::Unexplained => Some("S17"),
             Kind::NearMiss => Some("W7"),
             _ => None,
@@ -152,6 +160,9 @@ pub struct Finding {
     /// Set if the holder itself later showed that it believed in its hold.
     #[serde(skip)]
     pub(super) is_confirmed: bool,
+    /// Set if a replaced master had granted the hold.
+    #[serde(skip)]
+    pub(super) has_moved: bool,
 }
 
 /// The place of a lock in an audit.
@@ -203,6 +214,7 @@ impl Findings {
             at_us,
             key: place.key.into(),
             is_confirmed: false,
+            has_moved: false,
         });
         Some(self.list.len() - 1)
     }
@@ -211,6 +223,9 @@ impl Findings {
     pub(super) fn confirm(&mut self, finding: usize, part: Part<'_>) {
         let evidence = self.evidence(part);
         let Some(finding) = self.list.get_mut(finding) else { return };
+        if finding.has_moved {
+            finding.kind = Kind::FailedOver;
+        }
         if !std::mem::replace(&mut finding.is_confirmed, true) {
             finding.evidence.push(evidence);
         } else {

@@ -27,8 +27,9 @@
 //! | `effects` | the commands of an append-only file, on its locks |
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
+//! | `group` | the comings and goings of a group's nodes |
 //! | `summary` | the outcome as text, as JSON and as a page |
-//! | `server` | the address of a live server, and its login |
+//! | `server` | the addresses of live servers, and the requests that begin MONITOR |
 
 pub mod capture;
 
@@ -56,11 +57,15 @@ mod past;
 
 mod engine;
 
+mod group;
+
 mod summary;
 
 mod server;
 
 pub use effects::Times;
 pub use engine::{Audit, Settings, UnknownScript};
-pub use server::Server;
+pub use group::Change;
+pub use lockstorm_client::{Deployment, Master};
+pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};

@@ -9,6 +9,7 @@ use super::{
     effects::Times,
     engine::{Audit, Node, UnknownScript},
     findings::{Finding, Kind},
+    group::Change,
     locks::{Figures, Lock, TENTHS},
     names::{date, key, length},
     tally::Durations,
@@ -112,6 +113,8 @@ pub struct LockRow {
 pub struct Summary {
     /// The nodes.
     pub nodes: Vec<NodeRow>,
+    /// The comings and goings of a live group's nodes.
+    pub changes: Vec<Change>,
     /// The findings, by time.
     pub findings: Vec<Finding>,
     /// Observations that are no proof of a fault, by time.
@@ -154,6 +157,7 @@ impl Audit {
         let (findings, notices) = all.into_iter().partition(|finding| finding.kind.is_finding());
         Summary {
             nodes: nodes.collect(),
+            changes: self.changes.clone(),
             findings,
             notices,
             more_findings: self.findings.beyond,
@@ -256,6 +260,12 @@ impl Summary {
             if node.times == Times::Seconds {
                 writeln!(to, "{}: an append-only file, whose times are exact to the second", node.name)?;
             }
+        }
+        for Change { at, node, what } in self.changes.iter().take(ROWS_MAX) {
+            writeln!(to, "{at} {node} {what}")?;
+        }
+        if self.changes.len() > ROWS_MAX {
+            writeln!(to, "and {} more changes of nodes", self.changes.len() - ROWS_MAX)?;
         }
         for problem in self.problems.first.iter().take(ROWS_MAX) {
             writeln!(to, "{problem}")?;
