@@ -30,7 +30,7 @@ fn the_exit_status_says_if_there_are_findings() {
         (&["audit", "absent.monitor"], 64, "absent.monitor cannot be read"),
         (&["audit", &late, "--lock", "other*"], 2, "no locks"),
         (&["audit", &late, "--for", "1s"], 64, "--for is for a server"),
-        (&["audit", "http://user:secret@host"], 64, "is no redis:// address"),
+        (&["audit", "http://user:secret@host"], 64, "bad redis URL"),
     ];
     for (arguments, code, part) in rows {
         let ran = folder.run(arguments);

@@ -229,6 +229,7 @@ impl Effect<'_> {
             }
             Verb::Hincrby => {
                 let Some(by) = number(3) else { return };
+                lock.takes_expiry = true;
                 lock.library = lock.library.or(Some("Redisson"));
                 let held = lock.hold.as_ref().filter(|hold| hold.owner == text(2));
                 let (levels, expires_ms) = held.map_or((0, None), |hold| (hold.levels, hold.expires_ms));
@@ -295,14 +296,15 @@ impl Effect<'_> {
 
     /// Follows a new expiry of the key.
     fn renewed(&self, lock: &mut Lock, expires_ms: Option<i64>) {
+        let takes_expiry = std::mem::take(&mut lock.takes_expiry);
         let Some(hold) = &mut lock.hold else { return };
-        let is_first = hold.expires_ms.is_none() && hold.grant.at_us == self.at_us();
+        let is_first = hold.expires_ms.is_none();
         let is_same = hold.expires_ms == expires_ms;
         (hold.expires_ms, hold.set_us) = (expires_ms, self.at_us());
         hold.lease_ms = expires_ms.filter(|_| self.is_known).map(|at| at - self.at_us() / 1_000);
-        if is_first && expires_ms.is_some() {
+        if is_first && hold.grant.at_us == self.at_us() && expires_ms.is_some() {
             lock.figures.without_expiry = lock.figures.without_expiry.saturating_sub(1);
-        } else if !is_same && hold.levels > 0 {
+        } else if !is_first && !is_same && !takes_expiry {
             hold.renewed += 1;
             lock.figures.renewals += 1;
         }
@@ -316,13 +318,15 @@ impl Effect<'_> {
 
     fn deleted(&self, lock: &mut Lock, findings: &mut Findings) {
         let Some(hold) = &lock.hold else { return };
-        let is_over =
-            self.is_known && hold.expires_ms.is_some_and(|at| self.at_us() >= at.saturating_mul(1_000));
+        lock.takes_expiry = false;
+        // A server deletes an expired key within the second of its deadline, as a rule.
+        let deadline_us = hold.expires_ms.map(|at| at.saturating_mul(1_000));
+        let over_us = deadline_us.filter(|at| self.is_known && self.at_us() + SECOND_US > *at);
         if hold.levels == 0 {
             self.no_expiry(lock, findings);
             lock.ends(self.at_us(), End::Released);
-        } else if is_over {
-            lock.ends(self.at_us(), End::Expired);
+        } else if let Some(at_us) = over_us {
+            lock.ends(at_us, End::Expired);
         } else if !self.is_held(hold) {
             lock.ends(self.at_us(), End::Unknown);
         } else if lock.library.is_none() {

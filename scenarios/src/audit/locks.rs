@@ -130,6 +130,8 @@ pub(super) struct Lock {
     /// Set if a script of the lock has shown an owner's field or token: it is no mere key.
     pub(super) is_proven: bool,
     pub(super) shared_name: bool,
+    /// Set between HINCRBY and the expiry that its script sets. Only append-only files need it.
+    pub(super) takes_expiry: bool,
     /// Set for a read-write lock of Redisson, which has its mode in a field and many owners. It is
     /// not followed.
     pub(super) has_mode: bool,
