@@ -311,7 +311,7 @@ fn a_damaged_file_is_named_and_its_holds_prove_nothing() {
     let summary = of_aof(Aof::new("n1").file("a", one.as_bytes()).file("b", two.as_bytes()), &["a"]);
     assert_eq!(kinds(&summary), Vec::<String>::new());
     let problem = summary.problems.first[0].to_string();
-    assert_eq!(problem, "n1/a: the file has bytes that are no command, from byte 33 on");
+    assert_eq!(problem, "n1/a: the file has bytes that are no command, from byte 29 on");
     let whole = of_aof(Aof::new("n1").file("a", (set("one") + &two).as_bytes()), &["a"]);
     assert_eq!(kinds(&whole), ["overwritten"]);
 }
