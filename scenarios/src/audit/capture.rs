@@ -252,6 +252,19 @@ pub enum Unit {
     Byte,
 }
 
+/// The exactness of a node's times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Times {
+    /// To the microsecond, as MONITOR shows them.
+    #[default]
+    Exact,
+    /// To the second, by the annotations of an append-only file.
+    Seconds,
+    /// An append-only file without annotations.
+    Unknown,
+}
+
 /// A defect with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {

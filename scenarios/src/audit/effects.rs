@@ -10,7 +10,7 @@ use std::{io, rc::Rc};
 
 use super::{
     aof::{self, Aof, Item, Kept},
-    capture::Unit,
+    capture::{Times, Unit},
     command::{Call, Command, Verb},
     engine::{Audit, Node, is_wanted},
     findings::{Findings, Kind, Part, Place},
@@ -22,19 +22,6 @@ use super::{
 
 /// A command happened within this time of its second.
 const SECOND_US: i64 = 1_000_000;
-
-/// The exactness of a node's times.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Times {
-    /// To the microsecond, as MONITOR shows them.
-    #[default]
-    Exact,
-    /// To the second, by the annotations of an append-only file.
-    Seconds,
-    /// An append-only file without annotations.
-    Unknown,
-}
 
 impl Audit {
     /// Reads the append-only file of a node. Stops early when `goes_on` returns false.

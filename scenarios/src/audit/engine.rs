@@ -9,12 +9,10 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    capture::{Capture, From, Line, Problems, Unit},
+    capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    effects::Times,
-    findings::{Findings, Kind, Place},
+    findings::{Change, Findings, Kind, Place},
     follow::{self, Act},
-    group::Change,
     locks::{Figures, Lock},
     names::{self, Names},
     past::Past,

@@ -165,6 +165,17 @@ pub struct Finding {
     pub(super) has_moved: bool,
 }
 
+/// A change of a node of a live group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The time in UTC, by the clock of the audit's machine.
+    pub at: String,
+    /// The name of the node.
+    pub node: String,
+    /// The change, as the end of a sentence about the node.
+    pub what: String,
+}
+
 /// The place of a lock in an audit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {

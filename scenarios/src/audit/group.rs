@@ -2,23 +2,10 @@
 
 use std::rc::Rc;
 
-use serde::Serialize;
-
-use super::{engine::Audit, follow, locks::Lock, names::date};
+use super::{engine::Audit, findings::Change, follow, locks::Lock, names::date};
 
 /// The most changes that are kept.
 const CHANGES_MAX: usize = 10_000;
-
-/// A change of a node of a live group.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Change {
-    /// The time in UTC, by the clock of the audit's machine.
-    pub at: String,
-    /// The name of the node.
-    pub node: String,
-    /// The change, as the end of a sentence about the node.
-    pub what: String,
-}
 
 impl Audit {
     /// Records a change of a node.

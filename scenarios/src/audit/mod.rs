@@ -1,4 +1,5 @@
-//! Audits the locks of servers in production, from the commands that MONITOR shows.
+//! Audits the locks of servers in production, from the commands that MONITOR or an append-only
+//! file shows.
 //!
 //! ```text
 //! capture -> lines -> calls -> (shadow copy) -> changes of locks -> findings, figures -> summary
@@ -15,6 +16,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`capture`] | lines of MONITOR, and the problems of bad ones |
+//! | [`aof`] | the reader of append-only files |
 //! | `command` | commands on locks, and calls: a command with those of its script |
 //! | `names` | commands, owners and times in words, with values hashed |
 //! | `tally` | durations and their percentiles |
@@ -23,15 +25,16 @@
 //! | `locks` | one lock: holders, waiters, figures |
 //! | [`findings`] | kinds of findings, and their evidence |
 //! | `follow` | one call on one lock |
-//! | [`aof`] | the reader of append-only files |
-//! | `effects` | the commands of an append-only file, on its locks |
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
+//! | `effects` | the commands of an append-only file, on its locks |
 //! | `group` | the comings and goings of a group's nodes |
 //! | `summary` | the outcome as text, as JSON and as a page |
 //! | `server` | the addresses of live servers, and the requests that begin MONITOR |
 
 pub mod capture;
+
+pub mod aof;
 
 mod command;
 
@@ -49,13 +52,11 @@ pub mod findings;
 
 mod follow;
 
-pub mod aof;
-
-mod effects;
-
 mod past;
 
 mod engine;
+
+mod effects;
 
 mod group;
 
@@ -63,9 +64,9 @@ mod summary;
 
 mod server;
 
-pub use effects::Times;
+pub use capture::Times;
 pub use engine::{Audit, Settings, UnknownScript};
-pub use group::Change;
+pub use findings::Change;
 pub use lockstorm_client::{Deployment, Master};
 pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};

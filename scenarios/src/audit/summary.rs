@@ -5,11 +5,9 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{
-    capture::{Problems, Unit},
-    effects::Times,
+    capture::{Problems, Times, Unit},
     engine::{Audit, Node, UnknownScript},
-    findings::{Finding, Kind},
-    group::Change,
+    findings::{Change, Finding, Kind},
     locks::{Figures, Lock, TENTHS},
     names::{date, key, length},
     tally::Durations,
