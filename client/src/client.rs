@@ -11,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::hold::ClientContext;
 use crate::observer::{Observer, Observers};
 use crate::owner;
+use crate::route::Deployment;
 use crate::session::Session;
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -306,16 +307,9 @@ impl Builder {
     ///
     /// # Errors
     /// When the settings are invalid.
-    pub fn build(self) -> Result<Client> {
-        let Self { servers, is_cluster, credentials, mut config, client_id, env, observers, .. } = self;
-        (config.endpoints, config.topology) = address::read(servers, is_cluster)?;
-        if let Some(provider) = &credentials {
-            config.topology.with_provider(&mut config.endpoints, provider)?;
-        }
-        config.check()?;
-        let env = env.map_or_else(|| TokioEnv::current().map(|env| Arc::new(env) as Arc<dyn Env>), Ok)?;
-        #[cfg(feature = "tls")]
-        config.secure(self.tls.as_ref(), &env)?;
+    pub fn build(mut self) -> Result<Client> {
+        let (config, env) = self.settle()?;
+        let Self { client_id, observers, .. } = self;
         let client_id = client_id.unwrap_or_else(|| owner::client_id(&*env));
         if client_id.is_empty() {
             return Err(Error::config("the client id is empty"));
@@ -324,6 +318,41 @@ impl Builder {
         let call_timeout = config.call_timeout;
         let ctx = ClientContext { env, observer, ledger: Arc::default(), work: Arc::default(), call_timeout };
         Ok(Client { session: Session::new(ctx, config, client_id) })
+    }
+
+    /// Reads the addresses, and takes the environment.
+    fn settle(&mut self) -> Result<(Config, Arc<dyn Env>)> {
+        let mut config = self.config.clone();
+        (config.endpoints, config.topology) =
+            address::read(std::mem::take(&mut self.servers), self.is_cluster)?;
+        if let Some(provider) = &self.credentials {
+            config.topology.with_provider(&mut config.endpoints, provider)?;
+        }
+        config.check()?;
+        let env = self.env.take();
+        let env = env.map_or_else(|| TokioEnv::current().map(|env| Arc::new(env) as Arc<dyn Env>), Ok)?;
+        #[cfg(feature = "tls")]
+        config.secure(self.tls.as_ref(), &env)?;
+        Ok((config, env))
+    }
+
+    /// Builds no client, but the list of the masters, for a tool that speaks to them itself.
+    ///
+    /// ```no_run
+    /// # async fn list() -> lockstorm_client::Result<()> {
+    /// let url = "redis+sentinel://10.0.0.1,10.0.0.2,10.0.0.3/mymaster";
+    /// let deployment = lockstorm_client::Client::builder().endpoint(url).deployment()?;
+    /// for master in deployment.masters().await? {
+    ///     println!("{}", master.name());
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// When the settings are invalid.
+    pub fn deployment(mut self) -> Result<Deployment> {
+        let (config, env) = self.settle()?;
+        Ok(Deployment::new(env, Arc::new(config)))
     }
 
     /// Builds a client and connects it. Of several endpoints, those that can be reached must form

@@ -361,6 +361,7 @@ pub use observer::MetricsObserver;
 pub use observer::TracingObserver;
 pub use observer::{Event, EventKind, LossCause, Observer, Outcome, WokenBy};
 pub use owner::OwnerId;
+pub use route::{Deployment, Master};
 pub use spin::SpinBackoff;
 #[cfg(feature = "tls")]
 pub use tls::Tls;

@@ -13,6 +13,7 @@
 //! | watchdog | the holder keeps the lock for longer than its lease |
 //! | deleted | `redis-cli` deletes the key, another one is granted, the first releases |
 //! | flushed | the same with FLUSHALL |
+//! | (an append-only file) | the story of `audit/record_aof.py` |
 //! | bare | the holder is late, another one is granted, the first deletes the key |
 
 #[path = "audit/incidents.rs"]
@@ -21,7 +22,7 @@ mod incidents;
 use std::{fs, io::BufReader, path::PathBuf};
 
 use lockstorm::{
-    audit::{Audit, Settings, Summary, capture::Capture, findings::Kind},
+    audit::{Audit, Settings, Summary, Times, aof::Aof, capture::Capture, findings::Kind},
     judge::{checker, history::History, verdict::Verdict},
 };
 
@@ -239,4 +240,147 @@ fn the_history_can_be_written_read_and_judged() {
     let findings = checker::check(&read);
     let of = |name: &str| findings.iter().find(|finding| finding.checker == name).map(|one| &one.verdict);
     assert!(matches!(of("l1"), Some(Verdict::Holds { .. })), "{:?}", of("l1"));
+}
+
+fn of_aof(aof: Aof<'_>, locks: &[&str]) -> Summary {
+    let locks = locks.iter().map(|&pattern| pattern.to_owned()).collect();
+    let mut audit = Audit::new(Settings { locks, ..Settings::default() });
+    audit.read_aof(aof, || true).expect("it can be read");
+    audit.finish();
+    audit.summary()
+}
+
+/// Returns the append-only file of a folder, without its manifest.
+fn aof(name: &str) -> Aof<'static> {
+    let open = |path: PathBuf| fs::File::open(path).expect("it exists");
+    if name.ends_with(".aof") {
+        return Aof::new(name).file(name, open(folder().join(name)));
+    }
+    let parts = ["appendonly.aof.2.base.rdb", "appendonly.aof.2.incr.aof"];
+    parts.into_iter().fold(Aof::new(name), |aof, part| aof.file(part, open(folder().join(name).join(part))))
+}
+
+const NAMED: [&str; 3] = ["lock:*", "hash:*", "read:*"];
+
+#[test]
+fn an_append_only_file_shows_what_took_locks_away() {
+    let timed = ["no-expiry", "overwritten", "deleted", "flushed"];
+    let rows: [(&str, Times, &[&str]); 3] = [
+        ("redis-8.2-aof", Times::Seconds, &timed),
+        ("valkey-9.1-aof", Times::Seconds, &timed),
+        // Without times a lease may have ended before the DEL.
+        ("redis-6.2.aof", Times::Unknown, &["overwritten"]),
+    ];
+    for (name, times, expected) in rows {
+        let summary = of_aof(aof(name), &NAMED);
+        let text = summary.text();
+        assert_eq!(summary.problems.count, 0, "{name}: {text}");
+        assert_eq!(summary.nodes[0].times, times, "{name}");
+        assert_eq!(kinds(&summary), expected, "{name}: {text}");
+        let row = |lock: &str| summary.locks.iter().find(|row| row.lock == lock);
+        let of_tokens = row("lock:stock").expect("a lock");
+        assert_eq!((of_tokens.grants, of_tokens.renewals), (5, 2), "{name}: {text}");
+        let of_hash = row("hash:stock").expect("a lock");
+        assert_eq!((of_hash.library, of_hash.grants, of_hash.renewals), (Some("Redisson"), 4, 1), "{text}");
+        assert_eq!(row("hash:base").expect("a lock").releases, 1, "{name}: {text}");
+        assert!(row("read:base").is_none() && row("read:new").is_none() && row("cache").is_none());
+        if times == Times::Seconds {
+            assert_eq!(
+                (of_tokens.releases, of_tokens.expiries, of_tokens.broken),
+                (3, 1, 1),
+                "{name}: {text}"
+            );
+            assert!(text.contains("exact to the second"), "{text}");
+        } else {
+            assert!(text.contains("time unknown byte") && text.contains("times are unknown"), "{text}");
+        }
+    }
+}
+
+#[test]
+fn only_patterns_tell_a_token_from_a_cache() {
+    let summary = of_aof(aof("redis-8.2-aof"), &[]);
+    assert_eq!(kinds(&summary), ["deleted", "flushed"]);
+    let locks: Vec<&str> = summary.locks.iter().map(|row| &*row.lock).collect();
+    assert_eq!(locks, ["hash:stock", "hash:base"]);
+    let none = of_aof(Aof::new("n1").file("a", &b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n"[..]), &[]);
+    assert!(!none.has_locks() && none.text().contains("--lock PATTERN"), "{}", none.text());
+}
+
+#[test]
+fn a_damaged_file_is_named_and_its_holds_prove_nothing() {
+    let set = |owner: &str| format!("*3\r\n$3\r\nSET\r\n$1\r\na\r\n$3\r\n{owner}\r\n");
+    let (one, two) = (set("one") + "!!!!", set("two"));
+    let summary = of_aof(Aof::new("n1").file("a", one.as_bytes()).file("b", two.as_bytes()), &["a"]);
+    assert_eq!(kinds(&summary), Vec::<String>::new());
+    let problem = summary.problems.first[0].to_string();
+    assert_eq!(problem, "n1/a: the file has bytes that are no command, from byte 29 on");
+    let whole = of_aof(Aof::new("n1").file("a", (set("one") + &two).as_bytes()), &["a"]);
+    assert_eq!(kinds(&whole), ["overwritten"]);
+}
+
+/// The commands of a master, and then of the replica that took its place.
+fn failover(before: &str, after: &str) -> Summary {
+    let mut audit = Audit::new(Settings::default());
+    let (old, new) = (audit.node("n1"), audit.node("n2"));
+    let give = |audit: &mut Audit, node: usize, text: &str| {
+        for (line, number) in text.lines().zip(1..) {
+            audit.take_text(node, number, line.as_bytes());
+        }
+    };
+    give(&mut audit, old, before);
+    audit.replaced(old, new, 1_700_000_101_000_000);
+    give(&mut audit, new, after);
+    audit.finish();
+    audit.summary()
+}
+
+const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) end";
+
+/// Returns a call of the release script, with the commands that it runs.
+fn release(ms: u32, host: u8, owner: &str, commands: &[&str]) -> String {
+    let at = format!("17000001{:02}.{:03}000", ms / 1_000, ms % 1_000);
+    let call = format!("{at} [0 10.0.0.{host}:1] \"EVAL\" \"{RELEASE}\" \"1\" \"a\" \"{owner}\"\n");
+    commands.iter().fold(call, |text, command| text + &format!("{at} [0 lua] \"{command}\" \"a\"\n"))
+}
+
+const BEFORE: &str = "1700000000.000000 [0 10.0.0.1:1] \"PING\"
+1700000100.000000 [0 10.0.0.1:1] \"SET\" \"a\" \"one\" \"NX\" \"PX\" \"30000\"
+";
+
+const NEXT: &str = "1700000102.000000 [0 10.0.0.2:1] \"SET\" \"a\" \"two\" \"NX\" \"PX\" \"30000\"\n";
+
+#[test]
+fn a_hold_that_a_promoted_replica_lacks_is_lost_in_a_failover() {
+    // The next owner finds its token, and the former one comes back.
+    let granted = NEXT.to_owned() + &release(3_000, 2, "two", &["get", "del"]);
+    let both = granted.clone() + &release(4_000, 1, "one", &["get"]);
+    let summary = failover(BEFORE, &both);
+    assert_eq!(kinds(&summary), ["failed-over"], "{}", summary.text());
+    let text = summary.text();
+    for part in ["lost in a failover: a", "n1 granted it", "n2 took the place of n1", "claims S4"] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+    // The former holder finds its token gone.
+    let summary = failover(BEFORE, &release(4_000, 1, "one", &["get"]));
+    assert_eq!(kinds(&summary), ["failed-over"], "{}", summary.text());
+    // The first owner may have released before the audit followed the new master.
+    let summary = failover(BEFORE, &granted);
+    assert_eq!((kinds(&summary).len(), summary.notices.len()), (0, 1), "{}", summary.text());
+}
+
+#[test]
+fn a_failover_that_keeps_a_hold_is_no_finding() {
+    let kept = NEXT.to_owned() + &release(3_000, 1, "one", &["get", "del"]);
+    let rows = [
+        kept.clone(),
+        kept + &release(4_000, 2, "two", &["get"]),
+        // Renewed while the new master was not followed yet.
+        release(40_000, 1, "one", &["get", "del"]),
+        String::new(),
+    ];
+    for after in rows {
+        let summary = failover(BEFORE, &after);
+        assert_eq!((kinds(&summary).len(), summary.notices.len()), (0, 0), "{after}\n{}", summary.text());
+    }
 }

@@ -30,7 +30,7 @@ fn the_exit_status_says_if_there_are_findings() {
         (&["audit", "absent.monitor"], 64, "absent.monitor cannot be read"),
         (&["audit", &late, "--lock", "other*"], 2, "no locks"),
         (&["audit", &late, "--for", "1s"], 64, "--for is for a server"),
-        (&["audit", "http://user:secret@host"], 64, "is no redis:// address"),
+        (&["audit", "http://user:secret@host"], 64, "bad redis URL"),
     ];
     for (arguments, code, part) in rows {
         let ran = folder.run(arguments);
@@ -150,4 +150,32 @@ fn a_server_that_refuses_is_an_error() {
     assert_eq!(ran.code, 64, "{}", ran.out);
     assert!(ran.err.contains("the server refuses: NOAUTH b"), "{}", ran.err);
     server.join().expect("it ends");
+}
+
+#[test]
+fn an_append_only_file_is_read_by_its_manifest() {
+    let path = |name: &str| {
+        let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scenarios/tests/audit");
+        folder.join(name).to_string_lossy().into_owned()
+    };
+    let folder = Folder::new("audit_aof");
+    ["empty", "appendonlydir"].iter().for_each(|name| fs::create_dir(folder.0.join(name)).expect("created"));
+    let manifest = folder.0.join("appendonlydir/a.manifest");
+    fs::write(manifest, "file a.1.incr.aof seq x type i\n").expect("written");
+    let (timed, old) = (path("redis-8.2-aof"), path("redis-6.2.aof"));
+    let rows: [(&[&str], i32, &str); 6] = [
+        (&["audit", &timed], 1, "deleted by hand: hash:stock"),
+        (&["audit", &timed, "--lock", "lock:*"], 1, "overwritten: lock:stock"),
+        (&["audit", &old], 0, "their times are unknown"),
+        (&["audit", &timed, "--history", "h.jsonl"], 64, "neither senders nor refused requests"),
+        (&["audit", "appendonlydir"], 64, "Invalid AOF manifest file format"),
+        (&["audit", "empty"], 64, "has 0 files *.manifest"),
+    ];
+    for (arguments, code, part) in rows {
+        let ran = folder.run(arguments);
+        assert_eq!(ran.code, code, "{arguments:?}\n{}{}", ran.out, ran.err);
+        // A long message is broken into lines with a margin.
+        let both = format!("{}{}", ran.out, ran.err).replace("\n  │ ", " ").replace('\n', " ");
+        assert!(both.contains(part), "{arguments:?}: {part:?} is not in\n{both}");
+    }
 }

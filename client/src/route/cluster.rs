@@ -1,6 +1,7 @@
 //! The route to the nodes of a Redis Cluster. The newest configuration that any node reports
 //! decides which node serves a slot.
 
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
@@ -108,6 +109,28 @@ impl Cluster {
         }
         let reason = last.as_ref().map_or_else(|| "none answers in time".to_owned(), ToString::to_string);
         (answers, Err(self.no_master(&candidates, &reason)))
+    }
+
+    /// Asks the nodes, and returns the masters with their slots.
+    pub(super) async fn masters(
+        &self,
+        limit: Monotonic,
+    ) -> Result<Vec<(Endpoint, Vec<RangeInclusive<u16>>)>> {
+        self.refresh(limit).await.1?;
+        let map = locked(&self.map);
+        let mut all: Vec<(NodeId, Vec<RangeInclusive<u16>>)> = Vec::new();
+        let mut first = 0;
+        for same in map.slots.chunk_by(|one, next| one == next) {
+            let (begin, end) = (first, first + same.len() - 1);
+            first = end + 1;
+            let range = u16::try_from(begin).unwrap_or(u16::MAX)..=u16::try_from(end).unwrap_or(u16::MAX);
+            match all.iter_mut().find(|(id, _)| same.first() == Some(id)) {
+                Some((_, ranges)) => ranges.push(range),
+                None => all.extend(same.first().map(|id| (*id, vec![range]))),
+            }
+        }
+        let named = |(id, ranges)| Some((map.master(id)?.endpoint.clone(), ranges));
+        Ok(all.into_iter().filter_map(named).collect())
     }
 
     /// Returns the nodes to ask, in order, and the number to ask in parallel: first the known

@@ -10,7 +10,7 @@ use tokio::sync::Notify;
 
 use super::greeting::Greeting;
 use crate::endpoint::{Endpoint, Place, Security};
-use crate::env::{Env, Monotonic, within};
+use crate::env::{BoxStream, Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
 use crate::refusal;
 use crate::script::Call;
@@ -94,21 +94,23 @@ impl Connection {
         }
     }
 
-    async fn log_in(env: &Arc<dyn Env>, endpoint: &Endpoint, on_push: Option<OnPush>) -> Result<Self> {
-        let mut login = endpoint.login().await?;
+    /// Dials, and runs the handshake of TLS.
+    pub(super) async fn dial(env: &Arc<dyn Env>, endpoint: &Endpoint) -> Result<BoxStream> {
         let dialed = match &endpoint.place {
             Place::Tcp { host, port } => env.dial(host, *port),
             Place::Unix(path) => env.dial_unix(path),
         };
         let stream = dialed.await.map_err(|error| refused(endpoint, &error.to_string()).caused_by(error))?;
-        let stream = match &endpoint.security {
-            Security::None => stream,
-            Security::Wanted => return Err(insecure(endpoint, "it was not set up".to_owned())),
-            Security::By(tls) => {
-                tls.secure(stream).await.map_err(|error| broken_handshake(endpoint, error))?
-            }
-        };
-        let (greeting, stream) = Greeting::of(stream);
+        match &endpoint.security {
+            Security::None => Ok(stream),
+            Security::Wanted => Err(insecure(endpoint, "it was not set up".to_owned())),
+            Security::By(tls) => tls.secure(stream).await.map_err(|error| broken_handshake(endpoint, error)),
+        }
+    }
+
+    async fn log_in(env: &Arc<dyn Env>, endpoint: &Endpoint, on_push: Option<OnPush>) -> Result<Self> {
+        let mut login = endpoint.login().await?;
+        let (greeting, stream) = Greeting::of(Self::dial(env, endpoint).await?);
         // The caller enforces timeouts by the clock of its `Env`.
         let mut config =
             AsyncConnectionConfig::new().set_response_timeout(None).set_pipeline_buffer_size(WRITE_QUEUE);

@@ -21,6 +21,7 @@ mod masters;
 mod seat;
 mod sentinel;
 mod cluster;
+mod deployment;
 #[cfg(test)]
 mod scripted;
 
@@ -43,6 +44,7 @@ use cluster::Cluster;
 pub(crate) use confirmation::Confirmation;
 use connection::Connection;
 use demand::Waiting;
+pub use deployment::{Deployment, Master};
 pub(crate) use lane::Lane;
 use moves::Moves;
 pub(crate) use moves::Position;

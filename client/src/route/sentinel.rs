@@ -95,6 +95,11 @@ impl SentinelSet {
         })
     }
 
+    /// Returns the master that the newest report names.
+    pub(super) async fn master(&self, limit: Monotonic) -> Result<Endpoint> {
+        Ok(self.look(limit).await?.master)
+    }
+
     /// Asks all Sentinels, and accepts the newest of their reports.
     async fn look(&self, limit: Monotonic) -> Result<Found> {
         let seats = locked(&self.seats).clone();

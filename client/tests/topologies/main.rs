@@ -3,6 +3,7 @@
 mod deployment;
 mod failover;
 mod loading;
+mod masters;
 mod objects;
 mod sentinels;
 mod slots;

@@ -7,6 +7,7 @@ use std::{
     borrow::Cow,
     fmt,
     io::{self, BufRead},
+    ops::Range,
 };
 
 use serde::Serialize;
@@ -90,23 +91,7 @@ impl<'a> Line<'a> {
     /// # Errors
     /// If it is no line of MONITOR.
     pub fn parse(text: &'a [u8]) -> Result<Line<'a>, Defect> {
-        if text.iter().any(|byte| !(b' '..=b'~').contains(byte)) {
-            return Err(Defect::Binary);
-        }
-        let text = text.strip_prefix(b"+").unwrap_or(text);
-        let (at, rest) = split(text, b" [").ok_or(Defect::NoTime)?;
-        let at_us = micros(at).ok_or(Defect::NoTime)?;
-        let (sender, command) = split(rest, b"] ").ok_or(Defect::NoSender)?;
-        let (db, sender) = split(sender, b" ").ok_or(Defect::NoSender)?;
-        let db = number(db).and_then(|db| u32::try_from(db).ok()).ok_or(Defect::NoSender)?;
-        if command.first() != Some(&b'"') {
-            return Err(Defect::NoCommand);
-        }
-        if !is_whole(command) {
-            return Err(Defect::CutOff);
-        }
-        let from = if sender == b"lua" { From::Script } else { From::Client(sender) };
-        Ok(Line { at_us, db, from, command })
+        Ok(Layout::of(text)?.line(text))
     }
 
     /// Returns the command's name as it was sent.
@@ -119,6 +104,47 @@ impl<'a> Line<'a> {
     /// Returns name and arguments without quotes and escapes.
     pub fn words(&self) -> Words<'a> {
         Words { rest: self.command }
+    }
+}
+
+/// The parts of a line, by their places in its text.
+#[derive(Debug, Clone, Default)]
+struct Layout {
+    at_us: i64,
+    db: u32,
+    sender: Range<usize>,
+    /// The first byte of the command, which ends with the line.
+    command: usize,
+}
+
+impl Layout {
+    fn of(text: &[u8]) -> Result<Layout, Defect> {
+        if text.iter().any(|byte| !(b' '..=b'~').contains(byte)) {
+            return Err(Defect::Binary);
+        }
+        let begin = usize::from(text.first() == Some(&b'+'));
+        let (at, rest) = split(&text[begin..], b" [").ok_or(Defect::NoTime)?;
+        let at_us = micros(at).ok_or(Defect::NoTime)?;
+        let (sender, command) = split(rest, b"] ").ok_or(Defect::NoSender)?;
+        let (db, sender) = split(sender, b" ").ok_or(Defect::NoSender)?;
+        let db = number(db).and_then(|db| u32::try_from(db).ok()).ok_or(Defect::NoSender)?;
+        if command.first() != Some(&b'"') {
+            return Err(Defect::NoCommand);
+        }
+        if !is_whole(command) {
+            return Err(Defect::CutOff);
+        }
+        let command = text.len() - command.len();
+        // The two bytes between sender and command are those of `] `.
+        let end = command - 2;
+        Ok(Layout { at_us, db, sender: end - sender.len()..end, command })
+    }
+
+    /// Returns the line whose layout this is.
+    fn line<'a>(&self, text: &'a [u8]) -> Line<'a> {
+        let sender = &text[self.sender.clone()];
+        let from = if sender == b"lua" { From::Script } else { From::Client(sender) };
+        Line { at_us: self.at_us, db: self.db, from, command: &text[self.command..] }
     }
 }
 
@@ -216,20 +242,49 @@ fn unescaped(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
+/// The unit in which a source counts the places of its commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// Lines of a capture.
+    Line,
+    /// Bytes of an append-only file.
+    Byte,
+}
+
+/// The exactness of a node's times.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Times {
+    /// To the microsecond, as MONITOR shows them.
+    #[default]
+    Exact,
+    /// To the second, by the annotations of an append-only file.
+    Seconds,
+    /// An append-only file without annotations.
+    Unknown,
+}
+
 /// A defect with its place.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// The name of the node, which is that of its file if the user gave it no other.
     pub node: String,
-    /// The number of the line, from 1.
+    /// The number of the line, from 1, or the offset in the file.
     pub line: u64,
-    /// The defect in words, as the end of a sentence about the line.
+    /// The unit of the number.
+    pub unit: Unit,
+    /// The defect in words, as the end of a sentence about the line or the file.
     pub what: String,
 }
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: the line {}", self.node, self.line, self.what)
+        let Problem { node, line, what, .. } = self;
+        match self.unit {
+            Unit::Line => write!(f, "{node}:{line}: the line {what}"),
+            Unit::Byte => write!(f, "{node}: the file {what}, from byte {line} on"),
+        }
     }
 }
 
@@ -243,10 +298,10 @@ pub struct Problems {
 }
 
 impl Problems {
-    pub(super) fn add(&mut self, node: &str, line: u64, what: &dyn fmt::Display) {
+    pub(super) fn add(&mut self, node: &str, (line, unit): (u64, Unit), what: &dyn fmt::Display) {
         self.count += 1;
         if self.first.len() < PROBLEMS_MAX {
-            self.first.push(Problem { node: node.to_owned(), line, what: what.to_string() });
+            self.first.push(Problem { node: node.to_owned(), line, unit, what: what.to_string() });
         }
     }
 }
@@ -261,8 +316,8 @@ pub struct Capture<'a> {
     /// The number of the present line, from 1.
     number: u64,
     last_us: i64,
-    /// The present line's time.
-    at_us: i64,
+    /// The parts of the present line; `None` before the first one.
+    layout: Option<Layout>,
 }
 
 impl fmt::Debug for Capture<'_> {
@@ -274,8 +329,8 @@ impl fmt::Debug for Capture<'_> {
 impl<'a> Capture<'a> {
     /// Begins to read a capture.
     pub fn new(name: impl Into<String>, from: impl BufRead + 'a) -> Capture<'a> {
-        let (line, number, last_us, at_us) = (Vec::new(), 0, i64::MIN, 0);
-        Capture { name: name.into(), from: Box::new(from), line, number, last_us, at_us }
+        let (line, number, last_us, layout) = (Vec::new(), 0, i64::MIN, None);
+        Capture { name: name.into(), from: Box::new(from), line, number, last_us, layout }
     }
 
     /// Moves to the next line that is one of MONITOR, and adds the defects of those before it to
@@ -284,6 +339,7 @@ impl<'a> Capture<'a> {
     /// # Errors
     /// If the capture cannot be read.
     pub(super) fn advance(&mut self, problems: &mut Problems) -> io::Result<bool> {
+        self.layout = None;
         loop {
             let Some(is_long) = self.read_line()? else { return Ok(false) };
             self.number += 1;
@@ -292,30 +348,35 @@ impl<'a> Capture<'a> {
                 continue;
             }
             if is_long {
-                problems.add(&self.name, self.number, &Defect::TooLong);
+                problems.add(&self.name, (self.number, Unit::Line), &Defect::TooLong);
                 close(&mut self.line);
             }
-            let parsed = Line::parse(&self.line).map(|line| line.at_us);
-            match parsed {
-                Ok(at_us) => {
+            match Layout::of(&self.line) {
+                Ok(layout) => {
+                    let at_us = layout.at_us;
                     if at_us < self.last_us.saturating_sub(STEP_US) {
-                        problems.add(&self.name, self.number, &Defect::Back(self.last_us - at_us));
+                        problems.add(
+                            &self.name,
+                            (self.number, Unit::Line),
+                            &Defect::Back(self.last_us - at_us),
+                        );
                     }
-                    (self.at_us, self.last_us) = (at_us, at_us);
+                    (self.layout, self.last_us) = (Some(layout), at_us);
                     return Ok(true);
                 }
-                Err(defect) => problems.add(&self.name, self.number, &defect),
+                Err(defect) => problems.add(&self.name, (self.number, Unit::Line), &defect),
             }
         }
     }
 
     /// Returns the present line. `None` before the first one.
     pub(super) fn line(&self) -> Option<(u64, Line<'_>)> {
-        Some((self.number, Line::parse(&self.line).ok()?))
+        Some((self.number, self.layout.as_ref()?.line(&self.line)))
     }
 
+    /// Returns the present line's time.
     pub(super) fn at_us(&self) -> i64 {
-        self.at_us
+        self.layout.as_ref().map_or(0, |layout| layout.at_us)
     }
 
     /// Reads a line without its end. Returns true if it was longer than what is kept, and `None` at

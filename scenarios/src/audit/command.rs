@@ -1,7 +1,7 @@
 //! The commands that matter to locks, and calls: a command of a client with the commands of its
 //! script.
 
-use super::capture::{From, Line};
+use super::capture::{From, Line, Unit};
 
 /// The most commands of one script that are kept. Scripts of locks have a dozen for each key.
 const SCRIPT_MAX: usize = 10_000;
@@ -185,8 +185,9 @@ impl Command {
 /// A command of a client, with the commands of its script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Call {
-    /// The number of its line.
+    /// The number of its line, or its offset.
     pub(super) line: u64,
+    pub(super) unit: Unit,
     pub(super) at_us: i64,
     /// The address of the client's connection.
     pub(super) client: Box<str>,
@@ -202,7 +203,7 @@ impl Call {
             From::Script => "lua".into(),
         };
         let command = Command::of(verb, line);
-        Call { line: number, at_us: line.at_us, client, command, script: Vec::new() }
+        Call { line: number, unit: Unit::Line, at_us: line.at_us, client, command, script: Vec::new() }
     }
 
     /// Adds a command of the script.

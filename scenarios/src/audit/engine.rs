@@ -9,9 +9,9 @@ use std::{
 use serde::Serialize;
 
 use super::{
-    capture::{Capture, From, Line, Problems},
+    capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    findings::{Findings, Kind, Place},
+    findings::{Change, Findings, Kind, Place},
     follow::{self, Act},
     locks::{Figures, Lock},
     names::{self, Names},
@@ -67,12 +67,15 @@ pub(super) struct Node {
     pub(super) name: String,
     /// The locks, by database and key.
     pub(super) locks: BTreeMap<u32, BTreeMap<Box<[u8]>, Lock>>,
-    shadow: Shadow,
+    pub(super) shadow: Shadow,
     /// The call whose script may still be running.
-    open: Option<Call>,
+    pub(super) open: Option<Call>,
     pub(super) commands: u64,
     pub(super) first_us: Option<i64>,
+    /// The time of the first command since the last gap, and before that `None`.
+    pub(super) gap_us: Option<i64>,
     pub(super) now_us: i64,
+    pub(super) times: Times,
     /// The number of locks at which idle ones are dropped.
     sweep_at: usize,
     /// The locks that were dropped, and their figures.
@@ -83,25 +86,36 @@ impl Node {
     fn new(name: String) -> Node {
         let (locks, shadow) = (BTreeMap::new(), Shadow::new());
         let dropped = (0, Figures::default());
-        let (open, commands, first_us, now_us) = (None, 0, None, 0);
-        Node { name, locks, shadow, open, commands, first_us, now_us, sweep_at: LOCKS_MAX, dropped }
+        let (open, commands, first_us, now_us, times) = (None, 0, None, 0, Times::Exact);
+        let (gap_us, sweep_at) = (None, LOCKS_MAX);
+        Node { name, locks, shadow, open, commands, first_us, gap_us, now_us, times, sweep_at, dropped }
     }
 
-    fn has(&self, db: u32, key: &[u8]) -> bool {
+    /// Makes all holds unsure: commands are missing that may have ended them.
+    pub(super) fn doubt(&mut self) {
+        let holds = self.locks.values_mut().flat_map(BTreeMap::values_mut);
+        holds.filter_map(|lock| lock.hold.as_mut()).for_each(|hold| hold.is_sure = false);
+    }
+
+    pub(super) fn has(&self, db: u32, key: &[u8]) -> bool {
         self.locks.get(&db).is_some_and(|locks| locks.contains_key(key))
     }
 
     /// Drops free locks, those first that were not used for a while.
-    fn sweep(&mut self) {
+    pub(super) fn sweep(&mut self) {
         let count = self.locks.values().map(BTreeMap::len).sum::<usize>();
         if count < self.sweep_at {
             return;
         }
+        // The file of a server has the end of each lease as a command.
+        let is_live = self.times == Times::Exact;
         let (now_us, shadow, dropped) = (self.now_us, &mut self.shadow, &mut self.dropped);
         for idle_us in [IDLE_US, 0] {
             for (db, locks) in &mut self.locks {
                 locks.retain(|key, lock| {
-                    follow::lapse(lock, now_us.div_euclid(1_000));
+                    if is_live {
+                        follow::lapse(lock, now_us.div_euclid(1_000));
+                    }
                     let is_kept = lock.hold.is_some() || now_us - lock.last_us < idle_us;
                     if !is_kept {
                         shadow.free(now_us, *db, key);
@@ -123,13 +137,14 @@ impl Node {
 /// An audit of the locks of one or several nodes.
 #[derive(Debug)]
 pub struct Audit {
-    settings: Settings,
+    pub(super) settings: Settings,
     pub(super) nodes: Vec<Node>,
     scripts: Scripts,
     pub(super) findings: Findings,
     pub(super) problems: Problems,
     pub(super) unknown: BTreeMap<Box<[u8]>, UnknownScript>,
     pub(super) past: Option<Past>,
+    pub(super) changes: Vec<Change>,
 }
 
 impl Audit {
@@ -137,8 +152,8 @@ impl Audit {
     pub fn new(settings: Settings) -> Audit {
         let findings = Findings { names: Names { reveal: settings.reveal }, ..Findings::default() };
         let past = settings.history.then(Past::default);
-        let (nodes, scripts, problems, unknown) = Default::default();
-        Audit { settings, nodes, scripts, findings, problems, unknown, past }
+        let (nodes, scripts, problems, unknown, changes) = Default::default();
+        Audit { settings, nodes, scripts, findings, problems, unknown, past, changes }
     }
 
     /// Adds a node, and returns its number.
@@ -189,7 +204,7 @@ impl Audit {
             Ok(line) => self.take(node, number, &line),
             Err(defect) => {
                 let name = self.nodes.get(node).map_or_else(String::new, |node| node.name.clone());
-                self.problems.add(&name, number, &defect);
+                self.problems.add(&name, (number, Unit::Line), &defect);
             }
         }
     }
@@ -200,6 +215,7 @@ impl Audit {
         at.commands += 1;
         at.now_us = line.at_us;
         at.first_us.get_or_insert(line.at_us);
+        at.gap_us.get_or_insert(line.at_us);
         let verb = Verb::of(line.name());
         if line.from == From::Script {
             if let (Some(open), Some(verb)) = (&mut at.open, verb) {
@@ -229,10 +245,15 @@ impl Audit {
             if let Some(call) = self.nodes[node].open.take() {
                 self.follow(node, call);
             }
-            let Node { name, locks, now_us, .. } = &mut self.nodes[node];
-            for (db, locks) in locks {
+            let Node { name, locks, now_us, times, .. } = &mut self.nodes[node];
+            for (db, locks) in locks.iter_mut().filter(|_| *times != Times::Unknown) {
                 for (key, lock) in locks {
-                    follow::lapse(lock, now_us.div_euclid(1_000));
+                    let since_us = lock.hold.as_ref().map(|hold| hold.since_us);
+                    if *times == Times::Exact {
+                        follow::lapse(lock, now_us.div_euclid(1_000));
+                    } else if since_us.is_none_or(|since| since == 0 || *now_us - since < 2_000_000) {
+                        continue;
+                    }
                     follow::no_expiry(lock, Place { node: name, db: *db, key }, *now_us, &mut self.findings);
                 }
             }
@@ -253,7 +274,7 @@ impl Audit {
     }
 
     /// Follows a call on all locks that it concerns.
-    fn follow(&mut self, node: usize, call: Call) {
+    pub(super) fn follow(&mut self, node: usize, call: Call) {
         if call.command.verb.calls_script() {
             self.scripts.learn(&call);
         }
@@ -273,7 +294,7 @@ impl Audit {
         let mut acts = Vec::with_capacity(keys.len());
         for (db, key) in &keys {
             let Audit { nodes, scripts, findings, settings, .. } = self;
-            let Node { name, locks, shadow, first_us, .. } = &mut nodes[node];
+            let Node { name, locks, shadow, gap_us, .. } = &mut nodes[node];
             let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(key)) else {
                 acts.push((Purpose::Unknown, None, false));
                 continue;
@@ -288,7 +309,7 @@ impl Audit {
             if let Some(library) = scripts.library(&call) {
                 lock.library = Some(library);
             }
-            let begun_us = first_us.unwrap_or(call.at_us);
+            let begun_us = gap_us.unwrap_or(call.at_us);
             let lease_us = lease_ms(&call.command).unwrap_or(60_000).saturating_mul(1_000);
             let act = Act {
                 place: Place { node: name, db: *db, key },
@@ -341,10 +362,7 @@ impl Audit {
         if self.nodes[node].has(db, key) {
             return true;
         }
-        let text = String::from_utf8_lossy(key);
-        let wanted =
-            self.settings.locks.is_empty() || self.settings.locks.iter().any(|one| matches(one, &text));
-        if !wanted || !self.begins_lock(call, key) {
+        if !is_wanted(&self.settings, key) || !self.begins_lock(call, key) {
             return false;
         }
         self.nodes[node].locks.entry(db).or_default().insert(key.into(), Lock::new(call.at_us));
@@ -438,6 +456,12 @@ fn lease_ms(command: &Command) -> Option<i64> {
         std::str::from_utf8(command.word(at + 4)).ok()?.parse::<i64>().ok()
     };
     after("PX").or_else(|| after("EX").map(|secs| secs.saturating_mul(1_000)))
+}
+
+/// Returns true if the settings' patterns include a key.
+pub(super) fn is_wanted(settings: &Settings, key: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(key);
+    settings.locks.is_empty() || settings.locks.iter().any(|one| matches(one, &text))
 }
 
 /// Returns true if text fits a pattern with `*` for any characters and `?` for one.

@@ -5,9 +5,10 @@ use std::rc::Rc;
 use serde::Serialize;
 
 use super::{
+    capture::Unit,
     command::Call,
     locks::Leased,
-    names::{Names, date, key},
+    names::{Names, date, key, moment},
 };
 
 /// The most findings that are kept one by one; further ones are counted.
@@ -31,6 +32,8 @@ pub enum Kind {
     Flushed,
     /// The lease ended, and its holder renewed or released later.
     Late,
+    /// A replica that became the master did not have the hold, and its holder came back.
+    FailedOver,
     /// A lock that has no expiry stays if its holder dies.
     NoExpiry,
     /// Two hosts use one owner's name.
@@ -59,6 +62,7 @@ impl Kind {
             Kind::Deleted => "deleted by hand",
             Kind::Flushed => "flushed",
             Kind::Late => "expired under its holder",
+            Kind::FailedOver => "lost in a failover",
             Kind::NoExpiry => "no expiry",
             Kind::SharedName => "one name, two hosts",
             Kind::Unexplained => "ended without a command",
@@ -83,6 +87,10 @@ impl Kind {
             }
             Kind::Deleted => "Forbid DEL on the locks' keys by an ACL rule, and let a lease end instead.",
             Kind::Flushed => "Forbid FLUSHALL and FLUSHDB by an ACL rule, and keep locks apart from caches.",
+            Kind::FailedOver => {
+                "Let a holder wait for a replica before it counts as one (WAIT), use fencing tokens, or a \
+                 majority of independent masters."
+            }
             Kind::NoExpiry => "Set the lock and its expiry in one command: SET key token NX PX lease.",
             Kind::SharedName => "Give each process a random token, or an id drawn at its start.",
             Kind::Unexplained => {
@@ -98,6 +106,7 @@ impl Kind {
             Kind::GrantedTwice | Kind::Late => Some("S2"),
             Kind::ReleasedByOther | Kind::Unchecked => Some("S1"),
             Kind::ExtendedByOther => Some("T8"),
+            Kind::FailedOver => Some("S4"),
             Kind::Unexplained => Some("S17"),
             Kind::NearMiss => Some("W7"),
             _ => None,
@@ -108,11 +117,13 @@ impl Kind {
 /// A command that proves a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Evidence {
-    /// The number of the line in the node's capture.
+    /// The number of the line in the node's capture, or the offset in the file that `client` names.
     pub line: u64,
+    /// The unit of the number.
+    pub unit: Unit,
     /// The server's time in UTC.
     pub at: String,
-    /// The address of the client.
+    /// The address of the client; an append-only file has its own name in its place.
     pub client: String,
     /// The command, with its values hashed.
     pub command: String,
@@ -156,6 +167,9 @@ pub struct Finding {
     /// The leases that it is about.
     #[serde(skip)]
     pub(super) leases: Leases,
+    /// Set if a replaced master had granted the hold.
+    #[serde(skip)]
+    pub(super) has_moved: bool,
 }
 
 /// A hold that ended before another client was granted the lock.
@@ -174,6 +188,17 @@ pub(super) struct Leases {
     pub(super) lost: Option<Leased>,
     /// The earlier hold of the client that broke the lock.
     pub(super) former: Option<Former>,
+}
+
+/// A change of a node of a live group.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// The time in UTC, by the clock of the audit's machine.
+    pub at: String,
+    /// The name of the node.
+    pub node: String,
+    /// The change, as the end of a sentence about the node.
+    pub what: String,
 }
 
 /// The place of a lock in an audit.
@@ -220,7 +245,7 @@ impl Findings {
             db: place.db,
             lock: key(place.key),
             owner: self.names.value(owner),
-            at: date(at_us),
+            at: moment(at_us),
             says,
             times: 1,
             evidence,
@@ -229,6 +254,7 @@ impl Findings {
             is_confirmed: false,
             calls: parts.iter().map(|(call, _)| Rc::clone(call)).collect(),
             leases: self.leases.clone(),
+            has_moved: false,
         });
         Some(self.list.len() - 1)
     }
@@ -237,6 +263,9 @@ impl Findings {
     pub(super) fn confirm(&mut self, finding: usize, part: Part<'_>) {
         let evidence = self.evidence(part);
         let Some(finding) = self.list.get_mut(finding) else { return };
+        if finding.has_moved {
+            finding.kind = Kind::FailedOver;
+        }
         if !std::mem::replace(&mut finding.is_confirmed, true) {
             finding.evidence.push(evidence);
             finding.calls.push(Rc::clone(part.0));
@@ -248,7 +277,8 @@ impl Findings {
     fn evidence(&self, (call, role): Part<'_>) -> Evidence {
         Evidence {
             line: call.line,
-            at: date(call.at_us),
+            unit: call.unit,
+            at: moment(call.at_us),
             client: call.client.to_string(),
             command: self.names.call(call),
             role: role.to_owned(),

@@ -56,13 +56,19 @@ impl Act<'_> {
 /// Ends the hold if its lease is over. Returns true if it was.
 pub(super) fn lapse(lock: &mut Lock, now_ms: i64) -> bool {
     let ends = lock.hold.as_ref().and_then(|hold| hold.expires_ms).filter(|at| *at < now_ms);
-    ends.is_some_and(|at| lock.ends(at.saturating_mul(1_000), End::Expired).is_some())
+    // A hold of a master that was replaced may have been renewed before its successor was followed.
+    let end =
+        if lock.hold.as_ref().is_some_and(|hold| hold.moved.is_some()) { End::Unknown } else { End::Expired };
+    ends.is_some_and(|at| lock.ends(at.saturating_mul(1_000), end).is_some())
 }
 
 /// Returns the owner that the node must have had before the call, if its script shows one that
 /// differs from the copy: `Some(None)` for a free key.
 pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
     let (key, owner) = (act.place.key, act.owner.as_deref());
+    if lacks_moved(lock, act) {
+        return Some(None);
+    }
     let holder = lock.hold.as_ref();
     let mut own = act.call.script.iter().filter(|command| command.word(1) == key);
     let first = own.next()?;
@@ -94,14 +100,22 @@ pub(super) fn correct(lock: &mut Lock, had: Option<&str>, act: &Act<'_>, finding
     if let Some(hold) = &lock.hold {
         let is_near = hold.expires_ms.is_some_and(|at| at <= now_ms + NEAR_MS);
         let (is_sure, owner, grant) = (hold.is_sure, hold.owner.clone(), hold.grant.clone());
+        let moved = hold.moved.clone();
         if is_near || !is_sure {
             lock.ends(act.at_us(), if is_near { End::Expired } else { End::Unknown });
         } else {
-            let says =
-                "the key had no longer this holder, and the capture shows no command that ended the hold";
+            let says = match &moved {
+                Some(master) => format!("{master} granted it, and the master in its place did not have it"),
+                None => {
+                    "the key had no longer this holder, and the capture shows no command that ended the hold"
+                        .to_owned()
+                }
+            };
             let parts = [(&grant, "granted it"), (act.call, "found it gone")];
-            let finding =
-                findings.add(Kind::Unexplained, act.place, &owner, act.at_us(), says.to_owned(), &parts);
+            let finding = findings.add(Kind::Unexplained, act.place, &owner, act.at_us(), says, &parts);
+            if let Some(finding) = finding.and_then(|at| findings.list.get_mut(at)) {
+                finding.has_moved = moved.is_some();
+            }
             if let Some(past) = lock.ends(act.at_us(), End::Unknown) {
                 past.finding = finding;
             }
@@ -121,6 +135,7 @@ pub(super) fn correct(lock: &mut Lock, had: Option<&str>, act: &Act<'_>, finding
         renewed: 0,
         grant,
         is_sure: true,
+        moved: None,
     };
     lock.begins(hold, act.waiter());
 }
@@ -150,7 +165,7 @@ pub(super) fn follow(lock: &mut Lock, act: &Act<'_>, findings: &mut Findings) {
         (Some(holder), Some(after)) if holder == after.owner => kept(lock, act, after, findings),
         (Some(holder), Some(after)) => {
             let grant = lock.hold.as_ref().map(|hold| hold.grant.clone());
-            let is_sure = lock.hold.as_ref().is_some_and(|hold| hold.is_sure);
+            let is_sure = lock.hold.as_ref().is_some_and(|hold| hold.is_sure && hold.moved.is_none());
             let mut parts = Vec::new();
             parts.extend(grant.as_ref().map(|grant| (grant, "granted it")));
             parts.push((act.call, "replaced the holder"));
@@ -164,6 +179,19 @@ pub(super) fn follow(lock: &mut Lock, act: &Act<'_>, findings: &mut Findings) {
             granted(lock, act, after);
         }
     }
+}
+
+/// Returns true if the holder's script finds that a successor of the master lacks its hold: it only
+/// reads, as a script does whose comparison fails.
+fn lacks_moved(lock: &Lock, act: &Act<'_>) -> bool {
+    let Some(hold) = lock.hold.as_ref().filter(|hold| hold.moved.is_some() && hold.is_sure) else {
+        return false;
+    };
+    let mut own = act.call.script.iter().filter(|command| command.word(1) == act.place.key).peekable();
+    matches!(act.purpose, Purpose::Renew | Purpose::Release)
+        && act.owner.as_ref() == Some(&hold.owner)
+        && own.peek().is_some()
+        && own.all(|command| !command.verb.changes())
 }
 
 /// Records a grant.
@@ -184,6 +212,7 @@ fn granted(lock: &mut Lock, act: &Act<'_>, after: &Held) {
         renewed: 0,
         grant: act.call.clone(),
         is_sure: act.call.command.verb.calls_script() || !(act.may_be_refused || just_over),
+        moved: None,
     };
     lock.begins(hold, act.waiter());
 }
@@ -207,10 +236,12 @@ fn kept(lock: &mut Lock, act: &Act<'_>, after: &Held, findings: &mut Findings) {
     let by_owner = act.owner.as_ref() == Some(&hold.owner);
     let by_same = by_owner || host_of(&act.call.client) == host_of(&hold.grant.client);
     let grant = hold.grant.clone();
+    let has_moved = hold.moved.is_some();
     if by_owner {
-        hold.is_sure = true;
+        // The master has the hold.
+        (hold.is_sure, hold.moved) = (true, None);
         shares_name(lock, act, findings);
-    } else if !by_same {
+    } else if !by_same && !has_moved {
         let says = format!("{} changed its lease and is not its holder", act.call.client);
         let parts = [(&grant, "granted it"), (act.call, "changed the lease")];
         findings.add(Kind::ExtendedByOther, act.place, &after.owner, act.at_us(), says, &parts);
@@ -245,6 +276,10 @@ fn kept(lock: &mut Lock, act: &Act<'_>, after: &Held, findings: &mut Findings) {
 /// Follows a call that ended the hold.
 fn ended(lock: &mut Lock, act: &Act<'_>, holder: &str, findings: &mut Findings) {
     let Some(hold) = &lock.hold else { return };
+    if hold.moved.is_some() && act.owner.as_deref() != Some(holder) {
+        lock.ends(act.at_us(), End::Unknown);
+        return;
+    }
     let (grant, since_us, is_sure) = (hold.grant.clone(), hold.since_us, hold.is_sure);
     let lasted = length(act.at_us() - since_us);
     let place = act.place;

@@ -47,6 +47,8 @@ pub(super) struct Hold {
     /// False for a SET NX whose reply the capture does not imply: the key may have been held since
     /// before the capture, or until a moment later.
     pub(super) is_sure: bool,
+    /// The name of the former master that granted it, if this node replaced that one.
+    pub(super) moved: Option<Rc<str>>,
 }
 
 impl Hold {
@@ -152,6 +154,11 @@ pub(super) struct Lock {
     /// Set if a script of the lock has shown an owner's field or token: it is no mere key.
     pub(super) is_proven: bool,
     pub(super) shared_name: bool,
+    /// Set between HINCRBY and the expiry that its script sets. Only append-only files need it.
+    pub(super) takes_expiry: bool,
+    /// Set for a read-write lock of Redisson, which has its mode in a field and many owners. It is
+    /// not followed.
+    pub(super) has_mode: bool,
     /// The notice of the first renewal that came late.
     pub(super) near_miss: Option<usize>,
 }
@@ -165,7 +172,7 @@ impl Lock {
     /// Returns true if the key is used as a lock: it was released, renewed or granted by a script.
     pub(super) fn is_lock(&self) -> bool {
         let Figures { releases, renewals, unchecked, .. } = self.figures;
-        self.is_proven || releases + renewals + unchecked > 0
+        !self.has_mode && (self.is_proven || releases + renewals + unchecked > 0)
     }
 
     /// Returns the most recent hold that an owner lost.

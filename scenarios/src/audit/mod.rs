@@ -1,4 +1,5 @@
-//! Audits the locks of servers in production, from the commands that MONITOR shows.
+//! Audits the locks of servers in production, from the commands that MONITOR or an append-only
+//! file shows.
 //!
 //! ```text
 //! capture -> lines -> calls -> (shadow copy) -> changes of locks -> findings, figures -> summary
@@ -15,6 +16,7 @@
 //! | module | contents |
 //! | --- | --- |
 //! | [`capture`] | lines of MONITOR, and the problems of bad ones |
+//! | [`aof`] | the reader of append-only files |
 //! | `command` | commands on locks, and calls: a command with those of its script |
 //! | `names` | commands, owners and times in words, with values hashed |
 //! | `tally` | durations and their percentiles |
@@ -25,12 +27,16 @@
 //! | `follow` | one call on one lock |
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
+//! | `effects` | the commands of an append-only file, on its locks |
+//! | `group` | the comings and goings of a group's nodes |
 //! | `summary` | the outcome as text, as JSON and as a page |
 //! | `draft` | a scenario file in parts |
 //! | `incident` | a finding as a scenario that shows it again |
-//! | `server` | the address of a live server, and its login |
+//! | `server` | the addresses of live servers, and the requests that begin MONITOR |
 
 pub mod capture;
+
+pub mod aof;
 
 mod command;
 
@@ -52,6 +58,10 @@ mod past;
 
 mod engine;
 
+mod effects;
+
+mod group;
+
 mod summary;
 
 mod draft;
@@ -60,7 +70,11 @@ mod incident;
 
 mod server;
 
+pub use capture::Times;
 pub use engine::{Audit, Settings, UnknownScript};
+pub use findings::Change;
 pub use incident::{Incident, Missing};
+pub use lockstorm_client::{Deployment, Master};
 pub use server::Server;
+pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};

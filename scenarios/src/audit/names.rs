@@ -97,6 +97,12 @@ pub(super) fn date(at_us: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{us:06}")
 }
 
+/// Returns a time in UTC, or says that it is unknown: an append-only file without timestamps has
+/// zero in its place.
+pub(super) fn moment(at_us: i64) -> String {
+    if at_us == 0 { "time unknown".to_owned() } else { date(at_us) }
+}
+
 /// Returns year, month and day of a number of days since 1970, in the Gregorian calendar.
 fn civil(days: i64) -> (i64, i64, i64) {
     // Years that begin in March have the leap day at their end.

@@ -1,61 +1,63 @@
-//! A live server to audit: its address, and the requests that begin MONITOR.
+//! Live servers to audit: their addresses, and the requests that begin MONITOR.
 
-use redis::{ConnectionAddr, IntoConnectionInfo};
+use lockstorm_client::{Client, Deployment};
 
 /// The name of the audit's connection, as CLIENT LIST shows it.
 const NAME: &str = "lockstorm-audit";
 
-/// A server with a login.
-#[derive(Clone)]
-pub struct Server {
-    /// The host name or address.
-    pub host: String,
-    /// The TCP port.
-    pub port: u16,
-    login: Vec<String>,
+/// The certificates of TLS connections, in PEM.
+#[derive(Clone, Default)]
+pub struct Certificates {
+    /// The authorities that sign the servers' certificates; `None` for those of the system.
+    pub authorities: Option<Vec<u8>>,
+    /// The chain and the key of the client's certificate.
+    pub client: Option<(Vec<u8>, Vec<u8>)>,
 }
 
-impl std::fmt::Debug for Server {
-    /// Leaves out the login.
+impl std::fmt::Debug for Certificates {
+    /// Leaves out the contents, which include a key.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Server({}:{})", self.host, self.port)
+        f.debug_struct("Certificates").finish_non_exhaustive()
     }
 }
 
-impl Server {
-    /// Parses `redis://user:password@host:port`.
-    ///
-    /// # Errors
-    /// If it is no such address, without repeating the password.
-    pub fn of_url(url: &str) -> Result<Server, String> {
-        // The error may repeat the password.
-        let info = url.into_connection_info().map_err(|_| "is no redis:// address".to_owned())?;
-        let ConnectionAddr::Tcp(host, port) = info.addr() else {
-            return Err(
-                "is no redis:// address of host and port; TLS and Unix sockets are not supported".to_owned()
-            );
-        };
-        let settings = info.redis_settings();
-        let login = settings.username().into_iter().chain(settings.password()).map(str::to_owned);
-        Ok(Server { host: host.clone(), port: *port, login: login.collect() })
+/// Reads the addresses of a group as `lockstorm-client` does: servers, Sentinels of a master, or
+/// nodes of a cluster. Call it on a tokio runtime.
+///
+/// # Errors
+/// If an address is wrong, without repeating its password.
+pub fn open(urls: &[String], certificates: &Certificates) -> lockstorm_client::Result<Deployment> {
+    let mut builder = Client::builder();
+    for url in urls {
+        builder = builder.endpoint(url);
     }
-
-    /// Returns the name of the server as a node, without the login.
-    pub fn name(&self) -> String {
-        format!("{}:{}", self.host, self.port)
-    }
-
-    /// Returns the requests that begin MONITOR, one for each reply.
-    pub fn requests(&self) -> Vec<Vec<u8>> {
-        let mut requests = Vec::new();
-        if !self.login.is_empty() {
-            let words = ["AUTH"].into_iter().chain(self.login.iter().map(String::as_str));
-            requests.push(request(&words.collect::<Vec<_>>()));
+    #[cfg(feature = "tls")]
+    if certificates.authorities.is_some() || certificates.client.is_some() {
+        let mut tls = lockstorm_client::Tls::new();
+        if let Some(pem) = &certificates.authorities {
+            tls = tls.authority(pem.clone());
         }
-        requests.push(request(&["CLIENT", "SETNAME", NAME]));
-        requests.push(request(&["MONITOR"]));
-        requests
+        if let Some((chain, key)) = &certificates.client {
+            tls = tls.client_certificate(chain.clone(), key.clone());
+        }
+        builder = builder.tls(tls);
     }
+    #[cfg(not(feature = "tls"))]
+    let _ = certificates;
+    builder.deployment()
+}
+
+/// Returns the requests that begin MONITOR, one for each reply: AUTH with the words of a login,
+/// unless there are none, CLIENT SETNAME, and MONITOR.
+pub fn requests(login: &[String]) -> Vec<Vec<u8>> {
+    let mut requests = Vec::new();
+    if !login.is_empty() {
+        let words = ["AUTH"].into_iter().chain(login.iter().map(String::as_str));
+        requests.push(request(&words.collect::<Vec<_>>()));
+    }
+    requests.push(request(&["CLIENT", "SETNAME", NAME]));
+    requests.push(request(&["MONITOR"]));
+    requests
 }
 
 fn request(words: &[&str]) -> Vec<u8> {
@@ -70,17 +72,22 @@ fn request(words: &[&str]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn an_address_has_a_login_that_is_never_shown() {
-        let server = Server::of_url("redis://clerk:s%20t@10.0.0.1:6380/3").expect("an address");
-        assert_eq!((server.name(), server.requests().len()), ("10.0.0.1:6380".to_owned(), 3));
-        assert_eq!(server.requests()[0], b"*3\r\n$4\r\nAUTH\r\n$5\r\nclerk\r\n$3\r\ns t\r\n");
-        assert_eq!(format!("{server:?}"), "Server(10.0.0.1:6380)");
-        let server = Server::of_url("redis://localhost").expect("an address");
-        assert_eq!((server.name(), server.requests().len()), ("localhost:6379".to_owned(), 2));
-        for wrong in ["http://a:secret@b", "redis://a:secret@b:c", "unix:///run/a"] {
-            let error = Server::of_url(wrong).expect_err(wrong);
+    #[tokio::test]
+    async fn a_group_has_a_login_that_is_never_shown() {
+        let url = "redis://clerk:s%20t@10.0.0.1:6380/3".to_owned();
+        let group = open(&[url], &Certificates::default()).expect("an address");
+        let master = group.masters().await.expect("it is named").remove(0);
+        assert_eq!((master.name().as_str(), group.fails_over()), ("10.0.0.1:6380", false));
+        let login = master.login().await.expect("it is in the address");
+        assert_eq!(requests(&login)[0], b"*3\r\n$4\r\nAUTH\r\n$5\r\nclerk\r\n$3\r\ns t\r\n");
+        assert_eq!((requests(&login).len(), requests(&[]).len()), (3, 2));
+        assert!(!format!("{group:?} {master:?}").contains("s t"));
+        for wrong in ["http://a:secret@b", "redis://a:secret@b:c", "redis+sentinel://:secret@a"] {
+            let error = open(&[wrong.to_owned()], &Certificates::default()).expect_err(wrong).to_string();
             assert!(!error.contains("secret"), "{error}");
+        }
+        for several in ["redis+sentinel://:s@a,b:1/m", "redis+cluster://a,b"] {
+            assert!(open(&[several.to_owned()], &Certificates::default()).expect("an address").fails_over());
         }
     }
 }

@@ -70,6 +70,29 @@ impl Shadow {
         self.send(at_us, db, &words);
     }
 
+    /// Gives a free key of the copy the hold of another node's copy.
+    pub(super) fn take(&mut self, at_us: i64, db: u32, key: &[u8], held: &Held, is_hash: bool) {
+        let text = |word: &[u8]| Box::<[u8]>::from(word);
+        self.put(at_us, db, key, &held.owner, is_hash);
+        if is_hash && held.levels > 1 {
+            let levels = held.levels.to_string();
+            self.send(
+                at_us,
+                db,
+                &[text(b"HSET"), text(key), text(held.owner.as_bytes()), text(levels.as_bytes())],
+            );
+        }
+        if let Some(ends) = held.expires_ms {
+            self.send(at_us, db, &[text(b"PEXPIREAT"), text(key), text(ends.to_string().as_bytes())]);
+        }
+    }
+
+    /// Returns true if the copy's key is a hash.
+    pub(super) fn is_hash(&self, db: u32, key: &[u8]) -> bool {
+        let value = self.databases.get(&db).map(|server| Value::of(server.node(), key).content);
+        matches!(value, Some(Content::Fields(_)))
+    }
+
     /// Deletes all keys of a database, or of all databases.
     pub(super) fn flush(&mut self, at_us: i64, db: Option<u32>) {
         let databases: Vec<u32> =

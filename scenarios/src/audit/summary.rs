@@ -5,9 +5,9 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{
-    capture::Problems,
-    engine::{Audit, UnknownScript},
-    findings::{Finding, Kind},
+    capture::{Problems, Times, Unit},
+    engine::{Audit, Node, UnknownScript},
+    findings::{Change, Finding, Kind},
     locks::{Figures, Lock, TENTHS},
     names::{date, key, length},
     tally::Durations,
@@ -27,6 +27,8 @@ pub struct NodeRow {
     pub until: Option<String>,
     /// The time between them in microseconds.
     pub lasted_us: i64,
+    /// The exactness of its times.
+    pub times: Times,
     /// The number of idle locks that were dropped to bound the memory.
     pub dropped_locks: u64,
 }
@@ -80,8 +82,8 @@ pub struct LockRow {
     pub waiters: usize,
     /// The number of grants.
     pub grants: u64,
-    /// Grants per minute since the first use.
-    pub per_minute: f64,
+    /// Grants per minute since the first use; `None` if the times are unknown.
+    pub per_minute: Option<f64>,
     /// The number of refused requests.
     pub refusals: u64,
     /// The number of renewals.
@@ -109,6 +111,8 @@ pub struct LockRow {
 pub struct Summary {
     /// The nodes.
     pub nodes: Vec<NodeRow>,
+    /// The comings and goings of a live group's nodes.
+    pub changes: Vec<Change>,
     /// The findings, by time.
     pub findings: Vec<Finding>,
     /// Observations that are no proof of a fault, by time.
@@ -119,7 +123,7 @@ pub struct Summary {
     pub locks: Vec<LockRow>,
     /// Scripts that changed locks and named no owner.
     pub unknown_scripts: Vec<UnknownScript>,
-    /// Lines that could not be read.
+    /// Lines and files that could not be read.
     pub problems: Problems,
 }
 
@@ -132,13 +136,14 @@ impl Audit {
             from: node.first_us.map(date),
             until: node.first_us.map(|_| date(node.now_us)),
             lasted_us: node.first_us.map_or(0, |first| node.now_us - first),
+            times: node.times,
             dropped_locks: node.dropped.0,
         });
         let mut locks: Vec<LockRow> = Vec::new();
         for node in &self.nodes {
             for (db, of_db) in &node.locks {
                 let used = of_db.iter().filter(|(_, lock)| lock.is_lock());
-                locks.extend(used.map(|(name, lock)| self.row(&node.name, *db, name, lock, node.now_us)));
+                locks.extend(used.map(|(name, lock)| self.row(node, *db, name, lock)));
             }
         }
         locks.sort_by(|one, other| {
@@ -150,6 +155,7 @@ impl Audit {
         let (findings, notices) = all.into_iter().partition(|finding| finding.kind.is_finding());
         Summary {
             nodes: nodes.collect(),
+            changes: self.changes.clone(),
             findings,
             notices,
             more_findings: self.findings.beyond,
@@ -166,25 +172,29 @@ impl Audit {
         self.past.as_ref().map(|past| past.history(self.findings.names, first_us, end_us))
     }
 
-    fn row(&self, node: &str, db: u32, name: &[u8], lock: &Lock, now_us: i64) -> LockRow {
+    fn row(&self, node: &Node, db: u32, name: &[u8], lock: &Lock) -> LockRow {
+        let (now_us, is_timed) = (node.now_us, node.times != Times::Unknown);
         let now_ms = now_us.div_euclid(1_000);
         let hold = lock.hold.as_ref().filter(|hold| hold.expires_ms.is_none_or(|at| at >= now_ms));
         let Figures { grants, refusals, renewals, releases, expiries, broken, without_expiry, .. } =
             lock.figures;
         let minutes = ((now_us - lock.first_us).max(1_000_000)) as f64 / 60e6;
         LockRow {
-            node: node.to_owned(),
+            node: node.name.clone(),
             db,
             lock: key(name),
             library: lock.library,
             holder: hold.map(|hold| self.findings.names.value(&hold.owner)),
             client: hold.map(|hold| hold.grant.client.to_string()),
-            since: hold.map(|hold| date(hold.since_us)),
-            left_ms: hold.and_then(|hold| hold.expires_ms).map(|at| at - now_ms),
+            since: hold.filter(|hold| hold.since_us > 0).map(|hold| date(hold.since_us)),
+            left_ms: hold
+                .and_then(|hold| hold.expires_ms)
+                .filter(|_| is_timed)
+                .map(|at| at.saturating_sub(now_ms)),
             renewed: hold.map_or(0, |hold| hold.renewed),
             waiters: lock.waiters(now_us),
             grants,
-            per_minute: (grants as f64 / minutes * 10.0).round() / 10.0,
+            per_minute: is_timed.then(|| (grants as f64 / minutes * 10.0).round() / 10.0),
             refusals,
             renewals,
             releases,
@@ -192,12 +202,16 @@ impl Audit {
             expiries,
             broken,
             without_expiry,
-            holds: Quantiles::of(&lock.figures.holds),
-            waits: Quantiles::of(&lock.figures.waits),
+            holds: Quantiles::of(&lock.figures.holds).filter(|_| is_timed),
+            waits: Quantiles::of(&lock.figures.waits).filter(|_| node.times == Times::Exact),
             lateness: lock.figures.lateness,
         }
     }
 }
+
+/// The hint for an append-only file in which no lock is found.
+const NAME_THEM: &str = "An append-only file has neither NX nor scripts, so a lock with a token looks like a cache: \
+                         name locks by --lock PATTERN.";
 
 /// The most rows of a list in text.
 const ROWS_MAX: usize = 20;
@@ -224,7 +238,15 @@ impl Summary {
     fn write(&self, to: &mut String) -> std::fmt::Result {
         for node in &self.nodes {
             let (Some(from), Some(until)) = (&node.from, &node.until) else {
-                writeln!(to, "{}: no commands", node.name)?;
+                match (node.times, node.commands) {
+                    (Times::Unknown, 1..) => writeln!(
+                        to,
+                        "{}: {} commands of an append-only file without timestamps: their times are \
+                         unknown, and findings that need them are not made",
+                        node.name, node.commands
+                    )?,
+                    _ => writeln!(to, "{}: no commands", node.name)?,
+                }
                 continue;
             };
             let lasted = length(node.lasted_us);
@@ -233,15 +255,27 @@ impl Summary {
                 "{}: {} commands in {lasted}, from {from} to {until} UTC",
                 node.name, node.commands
             )?;
+            if node.times == Times::Seconds {
+                writeln!(to, "{}: an append-only file, whose times are exact to the second", node.name)?;
+            }
+        }
+        for Change { at, node, what } in self.changes.iter().take(ROWS_MAX) {
+            writeln!(to, "{at} {node} {what}")?;
+        }
+        if self.changes.len() > ROWS_MAX {
+            writeln!(to, "and {} more changes of nodes", self.changes.len() - ROWS_MAX)?;
         }
         for problem in self.problems.first.iter().take(ROWS_MAX) {
             writeln!(to, "{problem}")?;
         }
         let hidden = self.problems.count.saturating_sub(ROWS_MAX as u64);
         if hidden > 0 {
-            writeln!(to, "and {hidden} more bad lines")?;
+            writeln!(to, "and {hidden} more bad places")?;
         }
         self.write_findings(to)?;
+        if !self.has_locks() && self.nodes.iter().any(|node| node.times != Times::Exact) {
+            writeln!(to, "\n{NAME_THEM}")?;
+        }
         self.write_locks(to)?;
         self.write_lateness(to)?;
         for script in &self.unknown_scripts {
@@ -313,7 +347,7 @@ impl Summary {
                 row.left_ms.map_or_else(|| "-".to_owned(), |ms| length(ms.saturating_mul(1_000))),
                 row.waiters.to_string(),
                 row.grants.to_string(),
-                row.per_minute.to_string(),
+                row.per_minute.map_or_else(|| "-".to_owned(), |rate| rate.to_string()),
                 row.refusals.to_string(),
                 row.renewals.to_string(),
                 row.expiries.to_string(),
@@ -377,7 +411,7 @@ impl Summary {
                 escaped(owner),
                 escaped(says)
             ));
-            page.push_str("<table><tr><th>line<th>time<th>client<th>command<th>part</tr>");
+            page.push_str("<table><tr><th>line or byte<th>time<th>client<th>command<th>part</tr>");
             for one in evidence {
                 let cells = [&one.line.to_string(), &one.at, &one.client, &one.command, &one.role];
                 let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{}", escaped(cell))).collect();
@@ -398,7 +432,8 @@ fn write_finding(to: &mut String, finding: &Finding, has_nodes: bool) -> std::fm
     writeln!(to, "\n  {}: {lock}{db}{node}, owner {owner}{times}", kind.title())?;
     writeln!(to, "    {says}")?;
     for one in evidence {
-        writeln!(to, "    {} line {} {} {}: {}", one.at, one.line, one.client, one.role, one.command)?;
+        let unit = if one.unit == Unit::Line { "line" } else { "byte" };
+        writeln!(to, "    {} {unit} {} {} {}: {}", one.at, one.line, one.client, one.role, one.command)?;
     }
     Ok(())
 }

@@ -1,16 +1,17 @@
-//! Audits a server while it runs.
+//! Audits the masters of a group while they run, and follows failovers.
 
 use std::time::Duration;
 
 use lockstorm::{
-    audit::{Audit, Server},
+    audit::{self, Audit, Certificates, Deployment, Master},
     run::real,
 };
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
-    time::interval,
+    sync::mpsc,
+    task::JoinHandle,
+    time::{interval, sleep, timeout},
 };
 
 /// The interval between two looks at the clock and for Ctrl-C.
@@ -19,70 +20,255 @@ const TICK: Duration = Duration::from_millis(100);
 /// The longest time for connecting and logging in.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// The interval at which Sentinels or nodes of a cluster are asked for the masters.
+const SCAN: Duration = Duration::from_secs(1);
+
 /// The audit ends when it is this far behind: the server keeps in memory all that is not read yet.
 const BEHIND_MAX_US: i64 = 5_000_000;
 
 /// The most bytes of a line that are kept.
 const LINE_MAX: usize = 1 << 20;
 
-/// Audits a server for a time, or until Ctrl-C or the end of the connection.
-pub(super) fn watch(audit: &mut Audit, server: &Server, length: Option<Duration>) -> Result<()> {
+/// The most reads of all servers that wait to be audited.
+const WAITING_MAX: usize = 64;
+
+/// Audits a group for a time, or until Ctrl-C or the end of all connections.
+pub(super) fn watch(
+    audit: &mut Audit,
+    urls: &[String],
+    certificates: &Certificates,
+    length: Option<Duration>,
+) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
-    runtime.block_on(watching(audit, server, length))
+    runtime.block_on(async {
+        let group =
+            audit::open(urls, certificates).map_err(|error| miette!("the address of the server: {error}"))?;
+        Watch::new(audit, group.fails_over()).run(group, length).await
+    })
 }
 
-#[expect(clippy::disallowed_methods, reason = "a server in production has an ambient wire")]
-async fn dial(server: &Server) -> std::io::Result<TcpStream> {
-    TcpStream::connect((&*server.host, server.port)).await
+/// An event of the group.
+enum News {
+    /// The present masters, or the reason why nobody names them.
+    Masters(Result<Vec<Master>, String>),
+    /// Bytes from a node: the replies to the requests, then lines.
+    Bytes(usize, Vec<u8>),
+    /// The connection to a node is open, and this number of requests was sent.
+    Opened(usize, usize),
+    /// The connection to a node broke or could not be made.
+    Ended(usize, String),
 }
 
-async fn watching(audit: &mut Audit, server: &Server, length: Option<Duration>) -> Result<()> {
-    let name = server.name();
-    let mut ticks = interval(TICK);
-    let begun = real::wall();
-    let mut dialing = std::pin::pin!(dial(server));
-    let mut stream = loop {
-        tokio::select! {
-            biased;
-            dialed = &mut dialing => {
-                break dialed.into_diagnostic().wrap_err_with(|| format!("{name} does not answer"))?;
-            }
-            _ = ticks.tick() => {
-                if real::interrupted() || real::wall().since(begun) > PATIENCE {
-                    return Err(miette!("{name} does not answer"));
+/// A node that is or was a master.
+struct Node {
+    master: Master,
+    name: String,
+    /// Its number in the audit.
+    number: usize,
+    stream: Stream,
+    /// The task that reads its commands; `None` while it is not followed.
+    task: Option<JoinHandle<()>>,
+    /// Set while it is one of the masters.
+    is_master: bool,
+    /// Set since its commands arrive, until the connection breaks.
+    is_open: bool,
+}
+
+/// An audit of a group.
+struct Watch<'a> {
+    audit: &'a mut Audit,
+    nodes: Vec<Node>,
+    fails_over: bool,
+    send: mpsc::Sender<News>,
+    news: mpsc::Receiver<News>,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.nodes.iter_mut().filter_map(|node| node.task.take()).for_each(|task| task.abort());
+    }
+}
+
+impl<'a> Watch<'a> {
+    fn new(audit: &'a mut Audit, fails_over: bool) -> Watch<'a> {
+        let (send, news) = mpsc::channel(WAITING_MAX);
+        Watch { audit, nodes: Vec::new(), fails_over, send, news }
+    }
+
+    async fn run(mut self, group: Deployment, length: Option<Duration>) -> Result<()> {
+        let (mut ticks, begun) = (interval(TICK), real::wall());
+        let scout = spawn(scout(group, self.fails_over, self.send.clone()));
+        let done = loop {
+            tokio::select! {
+                biased;
+                _ = ticks.tick() => {
+                    let passed = real::wall().since(begun);
+                    if real::interrupted() || length.is_some_and(|length| passed >= length) {
+                        break Ok(());
+                    }
+                    let silent = self.nodes.iter().find(|node| node.task.is_some() && !node.is_open);
+                    if let Some(silent) = silent.filter(|_| !self.fails_over && passed > PATIENCE) {
+                        break Err(miette!("{} does not answer", silent.name));
+                    }
+                }
+                Some(news) = self.news.recv() => {
+                    match self.take(news) {
+                        Ok(true) => {}
+                        Ok(false) => break Ok(()),
+                        Err(error) => break Err(error),
+                    }
                 }
             }
+        };
+        scout.abort();
+        done
+    }
+
+    /// Takes an event. Returns false if no more will come.
+    fn take(&mut self, news: News) -> Result<bool> {
+        match news {
+            News::Masters(Ok(masters)) => self.masters(masters),
+            News::Masters(Err(why)) if self.nodes.is_empty() => return Err(miette!("{why}")),
+            // The masters that are known are followed on.
+            News::Masters(Err(_)) => {}
+            News::Opened(at, replies) => {
+                self.nodes[at].stream = Stream { replies, ..self.nodes[at].stream.renewed() }
+            }
+            // Of a node that was left.
+            News::Bytes(at, _) if self.nodes[at].task.is_none() => {}
+            News::Bytes(at, bytes) => {
+                let Node { stream, number, name, is_open, .. } = &mut self.nodes[at];
+                stream.take(self.audit, *number, &bytes).wrap_err_with(|| name.clone())?;
+                if stream.replies == 0 && !*is_open {
+                    *is_open = true;
+                    if self.fails_over {
+                        self.audit.changed(*number, real::wall().as_micros(), "is followed");
+                    }
+                }
+            }
+            News::Ended(at, why) => return self.ended(at, &why),
         }
+        Ok(true)
+    }
+
+    fn ended(&mut self, at: usize, why: &str) -> Result<bool> {
+        let node = &mut self.nodes[at];
+        node.task = None;
+        let was_open = std::mem::take(&mut node.is_open);
+        if !self.fails_over {
+            if !was_open {
+                return Err(miette!("{}: {why}", node.name));
+            }
+            return Ok(self.nodes.iter().any(|node| node.task.is_some()));
+        }
+        if was_open {
+            self.audit.gap(node.number);
+            self.audit.changed(node.number, real::wall().as_micros(), format!("is gone: {why}"));
+        }
+        Ok(true)
+    }
+
+    /// Follows the masters that are new, and leaves those that are masters no longer.
+    fn masters(&mut self, masters: Vec<Master>) {
+        let now_us = real::wall().as_micros();
+        let is_listed = |node: &Node| masters.iter().any(|master| master.name() == node.name);
+        let left: Vec<usize> = (0..self.nodes.len())
+            .filter(|at| self.nodes[*at].is_master && !is_listed(&self.nodes[*at]))
+            .collect();
+        for at in &left {
+            let node = &mut self.nodes[*at];
+            node.is_master = false;
+            node.is_open = false;
+            node.task.take().inspect(JoinHandle::abort);
+            self.audit.changed(node.number, now_us, "is no master any more");
+        }
+        for master in masters {
+            let name = master.name();
+            let known = self.nodes.iter().position(|node| node.name == name);
+            let at = known.unwrap_or_else(|| {
+                let (number, stream) = (self.audit.node(&name), Stream::default());
+                let (master, task) = (master.clone(), None);
+                self.nodes.push(Node {
+                    master,
+                    name,
+                    number,
+                    stream,
+                    task,
+                    is_master: false,
+                    is_open: false,
+                });
+                self.nodes.len() - 1
+            });
+            if !self.nodes[at].is_master {
+                if known.is_some() {
+                    self.audit.gap(self.nodes[at].number);
+                }
+                // Of a cluster, the master that had the first of its slots.
+                let had = |one: &&usize| match master.slots().first() {
+                    Some(slots) => {
+                        self.nodes[**one].master.slots().iter().any(|had| had.contains(slots.start()))
+                    }
+                    None => true,
+                };
+                if let Some(old) = left.iter().find(had) {
+                    self.audit.replaced(self.nodes[*old].number, self.nodes[at].number, now_us);
+                }
+            }
+            let send = self.send.clone();
+            let node = &mut self.nodes[at];
+            (node.is_master, node.master) = (true, master.clone());
+            if node.task.is_none() {
+                node.task = Some(spawn(monitor(at, master, send)));
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "servers in production have ambient tasks")]
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    tokio::spawn(task)
+}
+
+/// Asks for the masters: once, or again and again if they change.
+async fn scout(group: Deployment, fails_over: bool, send: mpsc::Sender<News>) {
+    loop {
+        let masters = group.masters().await.map_err(|error| error.to_string());
+        if send.send(News::Masters(masters)).await.is_err() || !fails_over {
+            return;
+        }
+        sleep(SCAN).await;
+    }
+}
+
+/// Reads the commands of a master until the connection ends.
+async fn monitor(at: usize, master: Master, send: mpsc::Sender<News>) {
+    let why = match monitoring(at, &master, &send).await {
+        Ok(()) => "it closed the connection".to_owned(),
+        Err(why) => why,
     };
-    let requests = server.requests();
-    stream.write_all(&requests.concat()).await.into_diagnostic()?;
-    let node = audit.node(&name);
-    let mut stream_state = Stream { replies: requests.len(), ..Stream::default() };
-    let begun = real::wall();
+    // The other side is gone only when the audit has ended.
+    let _ = send.send(News::Ended(at, why)).await;
+}
+
+async fn monitoring(at: usize, master: &Master, send: &mpsc::Sender<News>) -> Result<(), String> {
+    let login = master.login().await.map_err(|error| error.to_string())?;
+    let dialed = timeout(PATIENCE, master.dial()).await.map_err(|_| "it does not answer".to_owned())?;
+    let mut stream = dialed.map_err(|error| error.to_string())?;
+    let requests = audit::requests(&login);
+    stream.write_all(&requests.concat()).await.map_err(|error| error.to_string())?;
+    stream.flush().await.map_err(|error| error.to_string())?;
+    let mut news = News::Opened(at, requests.len());
     let mut buffer = vec![0; 1 << 16];
     loop {
-        tokio::select! {
-            biased;
-            _ = ticks.tick() => {
-                let passed = real::wall().since(begun);
-                if real::interrupted() || length.is_some_and(|length| passed >= length) {
-                    return Ok(());
-                }
-                if stream_state.replies > 0 && passed > PATIENCE {
-                    return Err(miette!("{name} does not answer"));
-                }
-            }
-            read = stream.read(&mut buffer) => {
-                let count = read.into_diagnostic().wrap_err_with(|| format!("the connection to {name} broke"))?;
-                if count == 0 {
-                    return match stream_state.replies {
-                        0 => Ok(()),
-                        _ => Err(miette!("{name} closed the connection")),
-                    };
-                }
-                stream_state.take(audit, node, &buffer[..count])?;
-            }
+        if send.send(news).await.is_err() {
+            return Ok(());
         }
+        let count =
+            stream.read(&mut buffer).await.map_err(|error| format!("the connection broke: {error}"))?;
+        if count == 0 {
+            return Ok(());
+        }
+        news = News::Bytes(at, buffer[..count].to_vec());
     }
 }
 
@@ -99,8 +285,14 @@ struct Stream {
 }
 
 impl Stream {
+    /// Returns the state for a new connection, which goes on to count lines.
+    fn renewed(&self) -> Stream {
+        Stream { number: self.number, ..Stream::default() }
+    }
+
     /// Takes bytes from the server.
     fn take(&mut self, audit: &mut Audit, node: usize, bytes: &[u8]) -> Result<()> {
+        let is_new = self.replies > 0;
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE_MAX.saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
@@ -125,7 +317,8 @@ impl Stream {
             line.clear();
             self.line = line;
         }
-        self.is_near(audit, node)
+        // The last line may be one of before the connection.
+        if is_new { Ok(()) } else { self.is_near(audit, node) }
     }
 
     /// Returns an error if the audit falls behind the server.

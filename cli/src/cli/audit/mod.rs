@@ -5,16 +5,17 @@ mod scenario;
 
 use std::{
     fs::{self, File},
-    io::{BufReader, BufWriter, stdin},
-    path::PathBuf,
+    io::{BufRead, BufReader, BufWriter, stdin},
+    path::{Path, PathBuf},
 };
 
 use clap::Args;
 use lockstorm::{
-    audit::{Audit as Auditor, Server, Settings, capture::Capture},
+    audit::{Audit as Auditor, Certificates, Settings, aof::Aof, capture::Capture},
     run::real,
     units::Span,
 };
+use lockstorm_sim::durability::Manifest;
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
 
 use super::{
@@ -28,15 +29,17 @@ const READ: usize = 1 << 18;
 /// Say what the locks of a server in production do, and who took a lock away, from the commands
 /// that MONITOR shows
 ///
-/// Reads captures of `redis-cli monitor`, or connects to a server and sends it MONITOR and nothing
-/// that changes data. Values and tokens are hashed in all output unless --reveal is given.
+/// Reads captures of `redis-cli monitor` and append-only files, or connects to servers and sends
+/// them MONITOR and nothing that changes data. Sentinels and clusters are asked for their masters,
+/// and failovers are followed. Values and tokens are hashed in all output unless --reveal is given.
 ///
 /// Exit status: 0 without findings, 1 with findings, 2 without locks, 64 wrong usage or a file that
 /// cannot be read.
 #[derive(Debug, Args)]
 pub(super) struct Audit {
-    /// Capture files of one node each, `-` for standard input, or one server:
-    /// redis://user:password@host:port
+    /// Capture files of one node each, `-` for standard input; an append-only file or its folder
+    /// `appendonlydir`; or servers: redis://user:password@host:port, rediss:// for TLS,
+    /// redis+sentinel://host,host/name or redis+cluster://host,host
     #[arg(value_name = "FILE|URL", required_unless_present = "node")]
     sources: Vec<String>,
     /// Capture of a node with a name; may be repeated. Nodes are read together, by time
@@ -51,6 +54,18 @@ pub(super) struct Audit {
     /// Note renewals that come after this share of the lease
     #[arg(long, value_name = "PERCENT", default_value_t = 80)]
     late: u8,
+    /// Trust the authorities in this file instead of those of the system
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE.pem")]
+    cacert: Option<PathBuf>,
+    /// Show this certificate to servers that ask for one
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE.pem", requires = "key")]
+    cert: Option<PathBuf>,
+    /// The key of the certificate
+    #[cfg(feature = "tls")]
+    #[arg(long, value_name = "FILE.pem", requires = "cert")]
+    key: Option<PathBuf>,
     /// Show values and tokens instead of their hashes
     #[arg(long)]
     reveal: bool,
@@ -71,7 +86,7 @@ pub(super) struct Audit {
 enum Source {
     File(String, PathBuf),
     Stdin(String),
-    Live(Server),
+    Live(String),
 }
 
 impl Audit {
@@ -85,13 +100,15 @@ impl Audit {
         });
         let sources = self.sources()?;
         interrupts::end_real_runs();
-        match sources.as_slice() {
-            [Source::Live(server)] => live::watch(&mut audit, server, self.length.map(|span| span.0))?,
-            sources => {
-                let captures = sources.iter().map(capture).collect::<Result<_>>()?;
-                let read = audit.read(captures, || !real::interrupted());
-                read.into_diagnostic().wrap_err("a capture cannot be read")?;
-            }
+        let url = |source: &Source| match source {
+            Source::Live(url) => Some(url.clone()),
+            _ => None,
+        };
+        let urls: Vec<String> = sources.iter().filter_map(url).collect();
+        if urls.is_empty() {
+            self.read(&mut audit, &sources)?;
+        } else {
+            live::watch(&mut audit, &urls, &self.certificates()?, self.length.map(|span| span.0))?;
         }
         audit.finish();
         let summary = audit.summary();
@@ -112,7 +129,7 @@ impl Audit {
             written.into_diagnostic().wrap_err_with(|| format!("{name} cannot be written"))?;
         }
         if summary.problems.count > 0 {
-            errln!("{} lines could not be read; the rest was", summary.problems.count);
+            errln!("{} places could not be read; the rest was", summary.problems.count);
         }
         if let Some(exit) = self.scenario.write(&audit)? {
             return Ok(exit);
@@ -124,6 +141,46 @@ impl Audit {
         })
     }
 
+    /// Reads captures together by time, then each append-only file.
+    fn read(&self, audit: &mut Auditor, sources: &[Source]) -> Result<()> {
+        let (mut captures, mut files) = (Vec::new(), Vec::new());
+        for source in sources {
+            match open(source)? {
+                Opened::Capture(capture) => captures.push(capture),
+                Opened::Aof(aof) => files.push(aof),
+            }
+        }
+        if self.history.is_some() && !files.is_empty() {
+            return Err(miette!("--history: an append-only file has neither senders nor refused requests"));
+        }
+        let read = audit.read(captures, || !real::interrupted());
+        read.into_diagnostic().wrap_err("a capture cannot be read")?;
+        for aof in files {
+            let read = audit.read_aof(aof, || !real::interrupted());
+            read.into_diagnostic().wrap_err("an append-only file cannot be read")?;
+        }
+        Ok(())
+    }
+
+    #[cfg(feature = "tls")]
+    fn certificates(&self) -> Result<Certificates> {
+        let read = |path: &PathBuf| {
+            let shown = path.display();
+            fs::read(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))
+        };
+        let client = match (&self.cert, &self.key) {
+            (Some(cert), Some(key)) => Some((read(cert)?, read(key)?)),
+            _ => None,
+        };
+        Ok(Certificates { authorities: self.cacert.as_ref().map(read).transpose()?, client })
+    }
+
+    #[cfg(not(feature = "tls"))]
+    #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "with TLS it reads files")]
+    fn certificates(&self) -> Result<Certificates> {
+        Ok(Certificates::default())
+    }
+
     /// Returns the sources that the command line names.
     fn sources(&self) -> Result<Vec<Source>> {
         let of_text = |name: &str, text: &str| match text {
@@ -133,9 +190,7 @@ impl Audit {
         let mut sources = Vec::new();
         for text in &self.sources {
             if text.contains("://") {
-                let server =
-                    Server::of_url(text).map_err(|why| miette!("the address of the server {why}"))?;
-                sources.push(Source::Live(server));
+                sources.push(Source::Live(text.clone()));
             } else {
                 sources.push(of_text(if text == "-" { "stdin" } else { text }, text));
             }
@@ -146,8 +201,9 @@ impl Audit {
             sources.push(of_text(name, file));
         }
         let count = |is: fn(&Source) -> bool| sources.iter().filter(|source| is(source)).count();
-        if count(|source| matches!(source, Source::Live(_))) > 0 && sources.len() > 1 {
-            return Err(miette!("one server at a time, and no captures beside it"));
+        let servers = count(|source| matches!(source, Source::Live(_)));
+        if servers > 0 && servers < sources.len() {
+            return Err(miette!("servers and files are audited apart"));
         }
         if count(|source| matches!(source, Source::Stdin(_))) > 1 {
             return Err(miette!("standard input is one capture"));
@@ -159,16 +215,63 @@ impl Audit {
     }
 }
 
-/// Opens a capture.
-fn capture(source: &Source) -> Result<Capture<'static>> {
-    match source {
-        Source::File(name, path) => {
-            let shown = path.display();
-            let file =
-                File::open(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
-            Ok(Capture::new(name, BufReader::with_capacity(READ, file)))
+/// A file that is open.
+enum Opened {
+    Capture(Capture<'static>),
+    Aof(Aof<'static>),
+}
+
+/// Opens a capture, an append-only file or the folder of one.
+fn open(source: &Source) -> Result<Opened> {
+    let (name, path) = match source {
+        Source::File(name, path) => (name, path),
+        Source::Stdin(name) => {
+            return Ok(Opened::Capture(Capture::new(name, BufReader::with_capacity(READ, stdin()))));
         }
-        Source::Stdin(name) => Ok(Capture::new(name, BufReader::with_capacity(READ, stdin()))),
-        Source::Live(server) => Err(miette!("{} is a server", server.name())),
+        Source::Live(_) => return Err(miette!("servers and files are audited apart")),
+    };
+    if path.is_dir() {
+        return folder(name, path).map(Opened::Aof);
     }
+    let mut file = reader(path)?;
+    let shown = path.display();
+    let begin = file.fill_buf().into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
+    if !Aof::begins_with(begin) {
+        return Ok(Opened::Capture(Capture::new(name, file)));
+    }
+    let own = path.file_name().map_or_else(|| name.clone(), |own| own.to_string_lossy().into_owned());
+    Ok(Opened::Aof(Aof::new(name).file(own, file)))
+}
+
+fn reader(path: &Path) -> Result<BufReader<File>> {
+    let shown = path.display();
+    let file = File::open(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
+    Ok(BufReader::with_capacity(READ, file))
+}
+
+/// Opens the files that the manifest of a folder lists.
+fn folder(name: &str, path: &Path) -> Result<Aof<'static>> {
+    let shown = path.display();
+    let unread = || format!("{shown} cannot be read");
+    let mut manifests = Vec::new();
+    for entry in fs::read_dir(path).into_diagnostic().wrap_err_with(unread)? {
+        let path = entry.into_diagnostic().wrap_err_with(unread)?.path();
+        if path.extension().is_some_and(|extension| extension == "manifest") {
+            manifests.push(path);
+        }
+    }
+    let [manifest] = manifests.as_slice() else {
+        let count = manifests.len();
+        return Err(miette!(
+            "{shown} has {count} files *.manifest: an append-only file of Redis 7.0 has one"
+        ));
+    };
+    let text = fs::read(manifest).into_diagnostic().wrap_err_with(unread)?;
+    let listed =
+        Manifest::parse(&text).map_err(|(why, line)| miette!("{}:{line}: {why}", manifest.display()))?;
+    let mut aof = Aof::new(name);
+    for part in listed.read_order() {
+        aof = aof.file(&part.name, reader(&path.join(&part.name))?);
+    }
+    Ok(aof)
 }

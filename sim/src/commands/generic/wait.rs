@@ -26,11 +26,12 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.node.is_replica() {
-        return Err(Error::of(
-            "ERR WAIT cannot be used with replica instances. Please also note that since Redis 4.0 if a replica is \
-             configured to be writable (which is not the default) writes to replicas are just local and are not \
-             propagated.",
-        ));
+        let since = if ctx.node.config.generation.is_valkey() { "" } else { "since Redis 4.0 " };
+        let text = format!(
+            "ERR WAIT cannot be used with replica instances. Please also note that {since}if a replica is configured \
+             to be writable (which is not the default) writes to replicas are just local and are not propagated."
+        );
+        return Err(Error(text.into()));
     }
     let replicas = integer(&args[1])?;
     let timeout_ms =

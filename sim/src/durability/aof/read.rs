@@ -18,24 +18,36 @@ pub enum Unread {
 /// let mut commands = Commands::new(b"*1\r\n$4\r\nPING\r\n#TS:1\r\n*1\r\n".as_slice().into(), 0);
 /// assert_eq!(commands.next(), Some(Ok(vec!["PING".into()])));
 /// assert!(matches!(commands.next(), Some(Err(_))));
-/// assert_eq!(commands.begun(), 21);
+/// assert_eq!((commands.begun(), commands.stamp_secs()), (21, Some(1)));
 /// ```
 #[derive(Debug)]
 pub struct Commands {
     bytes: Bytes,
     at: usize,
     begun: usize,
+    stamp_secs: Option<i64>,
 }
 
 impl Commands {
     /// Begins to read at an offset.
     pub fn new(bytes: Bytes, at: usize) -> Commands {
-        Commands { bytes, at, begun: at }
+        Commands { bytes, at, begun: at, stamp_secs: None }
+    }
+
+    /// The last timestamp annotation that was read, in seconds since 1970. A server with
+    /// `aof-timestamp-enabled` writes one before the first command of each second.
+    pub fn stamp_secs(&self) -> Option<i64> {
+        self.stamp_secs
     }
 
     /// The offset of the last command, valid or not.
     pub fn begun(&self) -> usize {
         self.begun
+    }
+
+    /// The bytes from the last command on, valid or not.
+    pub fn rest(&self) -> Bytes {
+        self.bytes.slice(self.begun..)
     }
 
     fn line(&mut self) -> Result<&[u8], Unread> {
@@ -81,10 +93,16 @@ impl Iterator for Commands {
         loop {
             self.begun = self.at;
             match self.bytes.get(self.at)? {
-                // Skip a timestamp annotation of the following commands, which is for tools.
+                // A timestamp annotation of the following commands, which is for tools.
                 b'#' => {
-                    if let Err(unread) = self.line() {
-                        return Some(Err(unread));
+                    let stamp = match self.line() {
+                        Ok(line) => {
+                            line.strip_prefix(b"#TS:").and_then(|secs| std::str::from_utf8(secs).ok())
+                        }
+                        Err(unread) => return Some(Err(unread)),
+                    };
+                    if let Some(secs) = stamp.and_then(|secs| secs.parse().ok()) {
+                        self.stamp_secs = Some(secs);
                     }
                 }
                 _ => return Some(self.command()),
