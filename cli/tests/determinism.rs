@@ -1,6 +1,6 @@
 //! The first promise: a run is a pure function of scenario and seed, in a repetition, in any other
-//! process, and on the machine that wrote `fingerprints.txt`. `tests/scenarios.rs` compares the runs
-//! of its own process with the same file.
+//! process, and on the machine that wrote `fingerprints.txt`. `tests/scenarios.rs` compares the
+//! runs of its own process with the same file.
 
 use std::{collections::BTreeMap, process::Command, sync::LazyLock};
 

@@ -33,7 +33,7 @@ pub(crate) struct Pending {
 pub(crate) struct Replied {
     pub(crate) value: Value,
     /// The confirmation that a grant needs, and the server that was asked for it.
-    confirmation: Option<(Confirmation, Endpoint)>,
+    confirmation: Option<Box<(Confirmation, Endpoint)>>,
     /// The replies to the commands of the confirmation.
     replies: Vec<Value>,
     /// The node that replied. Its connection is not kept: it may have been given up.
@@ -43,7 +43,7 @@ pub(crate) struct Replied {
 impl Replied {
     /// Checks that the change is confirmed.
     pub(crate) fn confirmed(&self) -> Result<()> {
-        let Some((confirmation, endpoint)) = &self.confirmation else { return Ok(()) };
+        let Some((confirmation, endpoint)) = self.confirmation.as_deref() else { return Ok(()) };
         self.node.confirmed(endpoint, confirmation, &self.replies)
     }
 }
@@ -94,7 +94,8 @@ impl Pending {
                 let error = match lane.run(&call, confirmation.as_ref()).await {
                     Ok((value, replies)) => {
                         let Lane { node, connection, .. } = lane;
-                        let confirmation = confirmation.map(|one| (one, connection.endpoint.clone()));
+                        let confirmation =
+                            confirmation.map(|one| Box::new((one, connection.endpoint.clone())));
                         return Ok(Replied { value, confirmation, replies, node });
                     }
                     Err(error) => error,

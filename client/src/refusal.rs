@@ -74,8 +74,9 @@ pub(crate) fn of(code: &str) -> Option<&'static Refusal> {
 
 /// Returns the code of an error reply with this first word and rest.
 ///
-/// A server before Redis 7.0 hides the code of a command that a script calls in an error of its own:
-/// `ERR Error running script (call to f_<sha>): @user_script:1: @user_script: 1: -READONLY You ..`.
+/// A server before Redis 7.0 hides the code of a command that a script calls in an error of its
+/// own: `ERR Error running script (call to f_<sha>): @user_script:1: @user_script: 1: -READONLY You
+/// ..`.
 pub(crate) fn code<'a>(first: &'a str, rest: &'a str) -> &'a str {
     let of_script = rest.strip_prefix("Error running script (call to f_").filter(|_| first == "ERR");
     let Some((_, mut cause)) = of_script.and_then(|rest| rest.split_once("): ")) else { return first };

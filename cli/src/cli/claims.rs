@@ -251,8 +251,8 @@ impl Claims {
     }
 }
 
-/// Gives nodes that name no server one of this generation. Returns the claims that state a result on
-/// it, and the IDs of the others.
+/// Gives nodes that name no server one of this generation. Returns the claims that state a result
+/// on it, and the IDs of the others.
 fn on_generation(sources: &[Source], generation: Option<&str>) -> Result<(Vec<Source>, Vec<String>)> {
     let Some(generation) = generation else { return Ok((sources.to_vec(), Vec::new())) };
     let server = format!("run.server={generation}").parse().map_err(|error: String| miette!(error))?;

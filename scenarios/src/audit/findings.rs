@@ -8,7 +8,7 @@ use super::{
     capture::Unit,
     command::Call,
     locks::Leased,
-    names::{Names, date, key, moment},
+    names::{Names, key, moment},
 };
 
 /// The most findings that are kept one by one; further ones are counted.

@@ -179,7 +179,10 @@ impl Facts<'_> {
             },
             Kind::Deleted | Kind::Flushed | Kind::ExtendedByOther | Kind::Overwritten => self.third_party(),
             Kind::NoExpiry => self.holder_dies(),
-            Kind::SharedName | Kind::Unexplained | Kind::NearMiss | Kind::Unchecked => Err(Missing::Kind),
+            // Live groups show no times of the crash and the promotion.
+            Kind::FailedOver | Kind::SharedName | Kind::Unexplained | Kind::NearMiss | Kind::Unchecked => {
+                Err(Missing::Kind)
+            }
         }
     }
 

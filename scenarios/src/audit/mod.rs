@@ -75,6 +75,5 @@ pub use engine::{Audit, Settings, UnknownScript};
 pub use findings::Change;
 pub use incident::{Incident, Missing};
 pub use lockstorm_client::{Deployment, Master};
-pub use server::Server;
 pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};

@@ -9,12 +9,12 @@
 //!
 //! Not compared are nodes that evict keys for want of memory, refuse writes for want of replicas,
 //! keep time in another way than Redis, are replicated to in another way, or redirect clients to
-//! other nodes of a cluster. Locks whose keys do not name their holders are not compared either, nor
-//! those with a lease on a field of a hash, or whose script works or waits before it grants: the
-//! observer knows the expiry of keys, and the time at which a command was read.
-//! Commands behind a WAIT count once the WAIT has ended, which its reply shows. Faults that delay
-//! or drop commands between the wire and the node are removed from a scenario; with replicas to
-//! wait for, so are faults that drop replies. The rest of the scenario stays unchanged.
+//! other nodes of a cluster. Locks whose keys do not name their holders are not compared either,
+//! nor those with a lease on a field of a hash, or whose script works or waits before it grants:
+//! the observer knows the expiry of keys, and the time at which a command was read. Commands behind
+//! a WAIT count once the WAIT has ended, which its reply shows. Faults that delay or drop commands
+//! between the wire and the node are removed from a scenario; with replicas to wait for, so are
+//! faults that drop replies. The rest of the scenario stays unchanged.
 
 use std::{
     collections::{BTreeMap, VecDeque},

@@ -1,11 +1,9 @@
 //! The extensions of PING, PONG and MEET, in which a node says more about itself than in the
-//! header, and the light messages of Valkey, which have no such header.
-
-use bytes::Bytes;
+//! header.
 
 use super::{
+    field::{Reader, put_text},
     id::NodeId,
-    message::{Body, Kind, Message, Reader, SIGNATURE, Taken, VERSION, put_text},
 };
 
 /// Bytes of an extension before its content.
@@ -17,12 +15,6 @@ const HUMAN_NAME: u16 = 1;
 const FORGOTTEN: u16 = 2;
 const SHARD: u16 = 3;
 const FOURTH: u16 = 4;
-
-/// Bytes of a light message before its body.
-pub(super) const LIGHT_LEN: usize = 16;
-
-/// Marks the kind of a light message.
-const LIGHT: u16 = 1 << 15;
 
 /// The extensions of a message, as far as a node uses them.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -113,53 +105,12 @@ fn put_padded(out: &mut Vec<u8>, kind: u16, text: &str) {
     put_text(out, text, len);
 }
 
-/// Returns true if the number of a kind is that of a light message.
-pub(super) fn is_light(number: u16) -> bool {
-    number & LIGHT != 0
-}
-
-/// The kind of a message, by its number on the wire.
-pub(super) fn kind_of(number: u16) -> Option<Kind> {
-    Kind::ALL.get(usize::from(number & !LIGHT)).copied()
-}
-
-/// Decodes a whole light message. Only messages of channels are light.
-pub(super) fn take_light(bytes: &[u8], number: u16) -> Taken {
-    let kind = kind_of(number);
-    let mut reader = Reader { bytes, at: 8 };
-    let is_known = reader.u16() == Some(VERSION) && matches!(kind, Some(Kind::Publish | Kind::PublishShard));
-    reader.at = LIGHT_LEN;
-    match kind.filter(|_| is_known) {
-        Some(known) => match Body::decode(&mut reader, known, 0, 0) {
-            Some(Body::Publish { channel, message }) if reader.at == bytes.len() => {
-                Taken::Light { kind: known, channel, message }
-            }
-            _ => Taken::Senseless(kind),
-        },
-        None => Taken::Senseless(kind),
-    }
-}
-
-impl Message {
-    /// The bytes of the light form: the kind and the body alone.
-    pub(super) fn encode_light(&self) -> Bytes {
-        let mut body = Vec::new();
-        self.body.encode(&mut body);
-        let mut out = Vec::with_capacity(LIGHT_LEN + body.len());
-        out.extend_from_slice(SIGNATURE);
-        out.extend_from_slice(&((LIGHT_LEN + body.len()) as u32).to_be_bytes());
-        for short in [VERSION, 0, self.kind.number() | LIGHT, 0] {
-            out.extend_from_slice(&short.to_be_bytes());
-        }
-        out.extend_from_slice(&body);
-        out.into()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::{Address, Flags, Header, Marks, SlotSet, take};
+    use bytes::Bytes;
+
+    use crate::cluster::{Address, Body, Flags, Header, Kind, Marks, Message, SlotSet, Taken, take};
 
     fn id(digit: &str) -> NodeId {
         NodeId::parse(digit.repeat(40).as_bytes()).expect("a name")

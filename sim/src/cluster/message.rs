@@ -3,23 +3,30 @@
 use bytes::Bytes;
 
 use super::{
-    extension::{self, Extensions},
+    extension::Extensions,
+    field::{Reader, put_text},
     id::{ID_LEN, NodeId},
     node::{Address, Flags},
     slot_set::{SLOT_BYTES, SlotSet},
 };
 
 /// The first bytes of a message.
-pub(super) const SIGNATURE: &[u8; 4] = b"RCmb";
+const SIGNATURE: &[u8; 4] = b"RCmb";
 
 /// The version of the protocol of the bus.
-pub(super) const VERSION: u16 = 1;
+const VERSION: u16 = 1;
 
 /// Bytes before the body.
 const HEADER_LEN: usize = 2256;
 
 /// Bytes of an entry of gossip.
 const GOSSIP_LEN: usize = 104;
+
+/// Bytes of a light message before its body.
+const LIGHT_LEN: usize = 16;
+
+/// Marks the kind of a light message.
+const LIGHT: u16 = 1 << 15;
 
 /// Bytes for an IP address.
 const IP_LEN: usize = 46;
@@ -224,23 +231,23 @@ pub fn take(buffer: &mut Vec<u8>) -> Result<Option<Taken>, Broken> {
     }
     let Some(len) = buffer.get(4..8) else { return Ok(None) };
     let len = u32::from_be_bytes(len.try_into().expect("four bytes")) as usize;
-    if !(extension::LIGHT_LEN..=MESSAGE_LEN_MAX).contains(&len) {
+    if !(LIGHT_LEN..=MESSAGE_LEN_MAX).contains(&len) {
         return Err(Broken);
     }
     let Some(number) = (Reader { bytes: buffer, at: 12 }).u16() else { return Ok(None) };
-    if !extension::is_light(number) && len < HEADER_LEN {
+    if !is_light(number) && len < HEADER_LEN {
         return Err(Broken);
     }
     if buffer.len() < len {
         return Ok(None);
     }
     let whole: Vec<u8> = buffer.drain(..len).collect();
-    if extension::is_light(number) {
-        return Ok(Some(extension::take_light(&whole, number)));
+    if is_light(number) {
+        return Ok(Some(take_light(&whole, number)));
     }
     Ok(Some(match Message::decode(&whole) {
         Some(message) => Taken::Message(Box::new(message)),
-        None => Taken::Senseless(extension::kind_of(number)),
+        None => Taken::Senseless(kind_of(number)),
     }))
 }
 
@@ -404,44 +411,46 @@ impl Gossip {
     }
 }
 
-/// Writes a text into a field of `len` bytes, cut to leave at least one zero at the end.
-pub(super) fn put_text(out: &mut Vec<u8>, text: &str, len: usize) {
-    let text = &text.as_bytes()[..text.len().min(len - 1)];
-    out.extend_from_slice(text);
-    out.resize(out.len() + len - text.len(), 0);
+/// Returns true if the number of a kind is that of a light message.
+fn is_light(number: u16) -> bool {
+    number & LIGHT != 0
 }
 
-pub(super) struct Reader<'a> {
-    pub(super) bytes: &'a [u8],
-    pub(super) at: usize,
+/// The kind of a message, by its number on the wire.
+fn kind_of(number: u16) -> Option<Kind> {
+    Kind::ALL.get(usize::from(number & !LIGHT)).copied()
 }
 
-impl<'a> Reader<'a> {
-    pub(super) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let taken = self.bytes.get(self.at..self.at.checked_add(len)?)?;
-        self.at += len;
-        Some(taken)
+/// Decodes a whole light message. Only messages of channels are light.
+fn take_light(bytes: &[u8], number: u16) -> Taken {
+    let kind = kind_of(number);
+    let mut reader = Reader { bytes, at: 8 };
+    let is_known = reader.u16() == Some(VERSION) && matches!(kind, Some(Kind::Publish | Kind::PublishShard));
+    reader.at = LIGHT_LEN;
+    match kind.filter(|_| is_known) {
+        Some(known) => match Body::decode(&mut reader, known, 0, 0) {
+            Some(Body::Publish { channel, message }) if reader.at == bytes.len() => {
+                Taken::Light { kind: known, channel, message }
+            }
+            _ => Taken::Senseless(kind),
+        },
+        None => Taken::Senseless(kind),
     }
+}
 
-    pub(super) fn u16(&mut self) -> Option<u16> {
-        Some(u16::from_be_bytes(self.take(2)?.try_into().ok()?))
-    }
-
-    pub(super) fn u32(&mut self) -> Option<u32> {
-        Some(u32::from_be_bytes(self.take(4)?.try_into().ok()?))
-    }
-
-    pub(super) fn u64(&mut self) -> Option<u64> {
-        Some(u64::from_be_bytes(self.take(8)?.try_into().ok()?))
-    }
-
-    /// Reads the text of a field of `len` bytes; `None` unless it is printable ASCII up to the
-    /// first zero.
-    pub(super) fn text(&mut self, len: usize) -> Option<String> {
-        let field = self.take(len)?;
-        let end = field.iter().position(|byte| *byte == 0).unwrap_or(len);
-        let is_text = field[..end].iter().all(u8::is_ascii_graphic);
-        is_text.then(|| String::from_utf8_lossy(&field[..end]).into_owned())
+impl Message {
+    /// The bytes of the light form: the kind and the body alone.
+    pub(super) fn encode_light(&self) -> Bytes {
+        let mut body = Vec::new();
+        self.body.encode(&mut body);
+        let mut out = Vec::with_capacity(LIGHT_LEN + body.len());
+        out.extend_from_slice(SIGNATURE);
+        out.extend_from_slice(&((LIGHT_LEN + body.len()) as u32).to_be_bytes());
+        for short in [VERSION, 0, self.kind.number() | LIGHT, 0] {
+            out.extend_from_slice(&short.to_be_bytes());
+        }
+        out.extend_from_slice(&body);
+        out.into()
     }
 }
 

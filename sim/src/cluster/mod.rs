@@ -12,6 +12,7 @@ mod claims;
 mod election;
 mod extension;
 mod fail;
+mod field;
 mod file;
 mod id;
 mod links;

@@ -230,6 +230,7 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
 }
 
 /// Asks for the masters: once, or again and again if they change.
+#[expect(clippy::disallowed_methods, reason = "groups in production change in real time")]
 async fn scout(group: Deployment, fails_over: bool, send: mpsc::Sender<News>) {
     loop {
         let masters = group.masters().await.map_err(|error| error.to_string());
@@ -250,6 +251,7 @@ async fn monitor(at: usize, master: Master, send: mpsc::Sender<News>) {
     let _ = send.send(News::Ended(at, why)).await;
 }
 
+#[expect(clippy::disallowed_methods, reason = "servers in production answer in real time")]
 async fn monitoring(at: usize, master: &Master, send: &mpsc::Sender<News>) -> Result<(), String> {
     let login = master.login().await.map_err(|error| error.to_string())?;
     let dialed = timeout(PATIENCE, master.dial()).await.map_err(|_| "it does not answer".to_owned())?;

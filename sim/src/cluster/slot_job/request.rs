@@ -7,11 +7,14 @@ use crate::cluster::{SLOTS, SlotSet};
 /// The error for words of another form.
 pub(super) const SYNTAX: &str = "syntax error";
 
+/// Ranges of slots, first and last, and the words after them.
+type Ranges<'a> = (Vec<(u16, u16)>, &'a [Bytes]);
+
 /// Reads `SLOTSRANGE first last ..` and returns the words after it.
 ///
 /// # Errors
 /// The reason why the words have no such form.
-pub(super) fn slots_range(words: &[Bytes]) -> Result<(Vec<(u16, u16)>, &[Bytes]), String> {
+pub(super) fn slots_range(words: &[Bytes]) -> Result<Ranges<'_>, String> {
     match words.split_first() {
         Some((word, rest)) if word.eq_ignore_ascii_case(b"slotsrange") => ranges(rest),
         _ => Err(SYNTAX.into()),
@@ -33,7 +36,7 @@ pub(super) fn node(words: &[Bytes]) -> Result<(&Bytes, &[Bytes]), String> {
 ///
 /// # Errors
 /// If there is no range, a range is not one of slots, or two ranges overlap.
-pub(super) fn ranges(words: &[Bytes]) -> Result<(Vec<(u16, u16)>, &[Bytes]), String> {
+pub(super) fn ranges(words: &[Bytes]) -> Result<Ranges<'_>, String> {
     let number = |word: &Bytes| {
         let text = std::str::from_utf8(word).ok()?;
         text.parse::<i64>().ok().filter(|number| number.to_string() == text)

@@ -1,9 +1,6 @@
 //! COMMANDLOG subcommand ...: the slow commands, and those with large requests or replies.
 
-use crate::{
-    commands::{Error, Flags, Group, Keys, Spec, help},
-    node::{Node, slowlog::SlowLog},
-};
+use crate::commands::{Flags, Group, Keys, Spec, help};
 
 pub(super) const SPEC: Spec = Spec {
     name: "commandlog",
@@ -21,13 +18,3 @@ pub(super) const SPEC: Spec = Spec {
     ],
     run: help::container,
 };
-
-/// Returns the log of a type.
-pub(super) fn log_of<'a>(node: &'a mut Node, name: &[u8]) -> Result<&'a mut SlowLog, Error> {
-    match &name.to_ascii_lowercase()[..] {
-        b"slow" => Ok(&mut node.slowlog),
-        b"large-request" => Ok(&mut node.large_requests),
-        b"large-reply" => Ok(&mut node.large_replies),
-        _ => Err(Error::of("ERR type should be one of the following: slow, large-request, large-reply")),
-    }
-}

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    commandlog::log_of,
+    logs::log_of,
     slowlog_get::{count_of, entries},
 };
 use crate::{

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::commandlog::log_of;
+use super::logs::log_of;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,

@@ -53,6 +53,7 @@ mod latency_histogram;
 mod latency_history;
 mod latency_latest;
 mod latency_reset;
+mod logs;
 mod lolwut;
 mod failover;
 mod memory;

@@ -309,7 +309,7 @@ fn a_failover_is_coordinated_where_the_sentinel_can_and_the_master_can() {
     let replies = |generation, commands| said(Group { commands, generation, ..GROUP }, &[], 16).1;
     let lacking: &[(i64, &str)] = &[(15, "SENTINEL FAILOVER main COORDINATED")];
     for generation in [Generation::Redis70, Generation::Redis82, Generation::Valkey81] {
-        let error = "-ERR wrong number of arguments for 'sentinel|failover' command";
+        let error = r"-ERR wrong number of arguments for \'sentinel|failover\' command";
         assert_eq!(answers(&replies(generation, lacking)), [error], "{generation}");
     }
     let rows: &[(i64, &str)] = &[
@@ -327,7 +327,7 @@ fn a_failover_is_coordinated_where_the_sentinel_can_and_the_master_can() {
         "-NOGOODSLAVE No suitable replica to promote",
         "-ERR No such master with that name",
         "-ERR Unknown failover option specified",
-        "-ERR wrong number of arguments for 'sentinel|failover' command",
+        r"-ERR wrong number of arguments for \'sentinel|failover\' command",
         "+OK",
         "-INPROG Failover already in progress",
     ];

@@ -169,6 +169,7 @@ fn a_copy_without_its_source_is_dropped() {
     let group = play(COMMANDS, &[(3_235, "crash b")], 5);
     assert_eq!(group.keys(0), 1, "the copy is there, and hidden");
     assert!(group.jobs(0).contains("waiting-for-paused"), "{}", group.jobs(0));
+    drop(group);
     let group = play(COMMANDS, &[(3_235, "crash b")], 70);
     assert_eq!(group.keys(0), 0);
     assert!(group.jobs(0).contains("Timed out after too long with no interaction"), "{}", group.jobs(0));
@@ -189,6 +190,7 @@ fn a_migration_ends_by_a_command_at_its_source() {
     assert!(group.jobs(1).contains("cancelled"), "{}", group.jobs(1));
     assert!(group.jobs(0).contains("Connection lost to source"), "{}", group.jobs(0));
     assert_eq!(group.keys(0), 0);
+    drop(group);
     const FLUSHED: &[Said] = &[(2_500, "b", "SET foo 1"), (3_030, "b", MIGRATE), (3_210, "b", "FLUSHALL")];
     let group = play(FLUSHED, &[], 5);
     group.reply("FLUSHALL", "+OK");
