@@ -1,6 +1,6 @@
 //! Mistakes about clusters, Sentinels and their clients.
 
-use super::{check, with};
+use super::{GOOD, check, with};
 
 #[test]
 fn a_cluster_that_cannot_be_is_pointed_at() {
