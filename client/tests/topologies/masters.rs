@@ -6,7 +6,7 @@ use crate::deployment::{Cluster, MASTER, Watched};
 use crate::support::eventually;
 use crate::support::program::Program;
 
-/// Returns the ports of the masters; none while nobody names them.
+/// Returns the ports of the masters; none while no process names them.
 async fn ports(deployment: &Deployment) -> Vec<u16> {
     let masters = deployment.masters().await.unwrap_or_default();
     let port = |name: String| name.rsplit_once(':').and_then(|(_, port)| port.parse().ok());

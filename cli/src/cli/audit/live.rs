@@ -49,7 +49,7 @@ pub(super) fn watch(
 
 /// An event of the group.
 enum News {
-    /// The present masters, or the reason why nobody names them.
+    /// The present masters, or the reason why no one names them.
     Masters(Result<Vec<Master>, String>),
     /// Bytes from a node: the replies to the requests, then lines.
     Bytes(usize, Vec<u8>),
