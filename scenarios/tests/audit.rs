@@ -264,14 +264,21 @@ const NAMED: [&str; 3] = ["lock:*", "hash:*", "read:*"];
 
 #[test]
 fn an_append_only_file_shows_what_took_locks_away() {
-    let timed = ["no-expiry", "overwritten", "deleted", "flushed"];
-    let rows: [(&str, Times, &[&str]); 3] = [
-        ("redis-8.2-aof", Times::Seconds, &timed),
-        ("valkey-9.1-aof", Times::Seconds, &timed),
+    // The findings, then the releases, expiries and broken holds of one lock.
+    let rows: [(&str, Times, &[&str], _); 3] = [
+        (
+            "redis-8.2-aof",
+            Times::Seconds,
+            &["no-expiry", "overwritten", "deleted", "flushed"],
+            Some((3, 1, 1)),
+        ),
+        // The file of this Valkey has its first time after three quarters of its commands: nothing
+        // is known of the length of the holds before.
+        ("valkey-9.1-aof", Times::Seconds, &["overwritten", "deleted", "flushed"], Some((1, 0, 4))),
         // Without times a lease may have ended before the DEL.
-        ("redis-6.2.aof", Times::Unknown, &["overwritten"]),
+        ("redis-6.2.aof", Times::Unknown, &["overwritten"], None),
     ];
-    for (name, times, expected) in rows {
+    for (name, times, expected, ends) in rows {
         let summary = of_aof(aof(name), &NAMED);
         let text = summary.text();
         assert_eq!(summary.problems.count, 0, "{name}: {text}");
@@ -284,12 +291,9 @@ fn an_append_only_file_shows_what_took_locks_away() {
         assert_eq!((of_hash.library, of_hash.grants, of_hash.renewals), (Some("Redisson"), 4, 1), "{text}");
         assert_eq!(row("hash:base").expect("a lock").releases, 1, "{name}: {text}");
         assert!(row("read:base").is_none() && row("read:new").is_none() && row("cache").is_none());
+        let ended = (of_tokens.releases, of_tokens.expiries, of_tokens.broken);
+        assert!(ends.is_none_or(|ends| ended == ends), "{name}: {ended:?}\n{text}");
         if times == Times::Seconds {
-            assert_eq!(
-                (of_tokens.releases, of_tokens.expiries, of_tokens.broken),
-                (3, 1, 1),
-                "{name}: {text}"
-            );
             assert!(text.contains("exact to the second"), "{text}");
         } else {
             assert!(text.contains("time unknown byte") && text.contains("times are unknown"), "{text}");

@@ -188,7 +188,10 @@ impl Lock {
             End::Expired => self.figures.expiries += 1,
             End::Broken | End::Unknown => self.figures.broken += 1,
         }
-        self.figures.holds.add(at_us - hold.since_us);
+        // Some sources do not show when a hold began.
+        if hold.since_us > 0 {
+            self.figures.holds.add(at_us - hold.since_us);
+        }
         if end == End::Released {
             self.released_us = Some(at_us);
             return None;
