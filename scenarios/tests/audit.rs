@@ -288,7 +288,10 @@ fn an_append_only_file_shows_what_took_locks_away() {
         let of_tokens = row("lock:stock").expect("a lock");
         assert_eq!((of_tokens.grants, of_tokens.renewals), (5, 2), "{name}: {text}");
         let of_hash = row("hash:stock").expect("a lock");
-        assert_eq!((of_hash.library, of_hash.grants, of_hash.renewals), (Some("Redisson"), 4, 1), "{text}");
+        // Without times an expiry that is set again may be that of the grant.
+        let renewals = u64::from(name == "redis-8.2-aof");
+        let found = (of_hash.library, of_hash.grants, of_hash.renewals);
+        assert_eq!(found, (Some("Redisson"), 4, renewals), "{name}: {text}");
         assert_eq!(row("hash:base").expect("a lock").releases, 1, "{name}: {text}");
         assert!(row("read:base").is_none() && row("read:new").is_none() && row("cache").is_none());
         let ended = (of_tokens.releases, of_tokens.expiries, of_tokens.broken);
