@@ -16,14 +16,16 @@ pub(super) const ABOUT: &str =
 #[serde(deny_unknown_fields)]
 pub struct Failover {
     /// The replica of a cluster that takes over; it receives CLUSTER FAILOVER at its console.
+    /// Default: none, and a Sentinel replaces a master.
     pub replica: Option<Hosts>,
     /// The nodes of the cluster that take part: the master, the other masters, or none.
     #[serde(default)]
     pub how: How,
     /// The Sentinel that selects and promotes a replica; it receives SENTINEL FAILOVER at its
-    /// console.
+    /// console. Default: none, and a replica takes over.
     pub sentinel: Option<Hosts>,
-    /// The master that the Sentinel replaces, by the name under which it watches it.
+    /// The master that the Sentinel replaces, by the name under which it watches it. Default: none;
+    /// a Sentinel needs one.
     pub master: Option<Name>,
     /// Has the Sentinel ask the master to hand its role over (COORDINATED), as Valkey 9 can.
     /// Otherwise the master remains one until a Sentinel makes it a replica, some ten seconds
