@@ -83,7 +83,7 @@ def main():
     print("| server | longest wait for PING, s | resident before, MB | at the most | a second after | five seconds later |")
     print("| --- | ---: | ---: | ---: | ---: | ---: |")
     for name, command in [
-        ("lockstorm", [str(arguments.server.resolve()), "serve", "--port", "{port}", "--end-with-stdin"]),
+        ("lockstorm", [str(arguments.server.resolve()), "serve", "--as", "redis-7.0", "--port", "{port}", "--end-with-stdin"]),
         ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
     ]:
         with Server(name, command) as server:

@@ -179,7 +179,7 @@ def built(server):
 def commands(server):
     """The two servers by name, with the command that starts each; `{port}` stands for its port."""
     return [
-        ("lockstorm", [str(server), "serve", "--port", "{port}", "--option", "save=", "--end-with-stdin"]),
+        ("lockstorm", [str(server), "serve", "--as", "redis-7.0", "--port", "{port}", "--option", "save=", "--end-with-stdin"]),
         ("redis-server", ["redis-server", "--port", "{port}", "--save", "", "--appendonly", "no"]),
     ]
 

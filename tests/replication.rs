@@ -7,7 +7,7 @@ use lockstorm_lab::support::{
     arguments,
     redis::{Availability, RedisServer, availability},
 };
-use lockstorm_sim::{TestServer, config::Config};
+use lockstorm_sim::{TestServer, config::Config, generation::Generation};
 use redis::{Connection, Value};
 
 /// Interval and limit of polls: real servers react in their own time.
@@ -45,9 +45,9 @@ fn main() {
     libtest_mimic::run(&arguments(), trials).exit();
 }
 
-/// A simulated node on a real port.
+/// A simulated node of the real server's generation, on a real port.
 fn simulated() -> TestServer {
-    let config = Config { repl_diskless_sync_delay: 0, ..Config::default() };
+    let config = Config { repl_diskless_sync_delay: 0, ..Config::of(Generation::Redis70) };
     TestServer::builder().config(config).start_blocking().expect("a free loopback port")
 }
 

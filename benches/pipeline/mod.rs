@@ -15,6 +15,7 @@ use lockstorm_sim::{
     config::Config,
     env::Env,
     event::{Action, ConnId, Event},
+    generation::Generation,
     server::Server,
 };
 
@@ -32,7 +33,7 @@ pub(crate) fn command(words: &[&str]) -> Vec<u8> {
     out
 }
 
-/// Our server with one client.
+/// Our server with one client, of the generation of the real one.
 pub(crate) struct Stepped {
     server: Server,
     env: Env,
@@ -41,7 +42,7 @@ pub(crate) struct Stepped {
 impl Stepped {
     pub(crate) fn new() -> Stepped {
         let mut env = Env::new(1);
-        let mut server = Server::new(Config::default(), &mut env);
+        let mut server = Server::new(Config::of(Generation::Redis70), &mut env);
         let (peer, local) = ("c1:1".into(), "n1:6379".into());
         server.step(&mut env, Event::Connected { conn: ConnId(1), peer, local });
         Stepped { server, env }

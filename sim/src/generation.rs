@@ -1,6 +1,6 @@
 //! The generations of servers that a node can imitate, and the features in which they differ.
 //!
-//! A node is Redis 7.0 unless its configuration names another generation. Each feature in
+//! A node is Redis 8.2, the newest, unless its configuration names another generation. Each feature in
 //! [`FEATURES`] is present from a version of Redis or of Valkey on. Valkey is a fork of Redis 7.2,
 //! and has all features of that version.
 
@@ -12,9 +12,9 @@ pub enum Generation {
     /// Redis 6.2.
     Redis62,
     /// Redis 7.0.
-    #[default]
     Redis70,
     /// Redis 8.2.
+    #[default]
     Redis82,
     /// Valkey 8.1.
     Valkey81,

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use lockstorm_lab::support::redis::RedisServer;
-use lockstorm_sim::{TestServer, config::Config};
+use lockstorm_sim::{TestServer, config::Config, generation::Generation};
 use redis::{Connection, ConnectionLike as _, Value};
 
 /// Interval and limit of polls: real servers react in their own time.
@@ -43,7 +43,8 @@ impl Node {
     pub(crate) fn start(kind: Kind) -> Node {
         let (server, address) = match kind {
             Kind::Simulated => {
-                let config = Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() };
+                let of = Config::of(Generation::Redis70);
+                let config = Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..of };
                 let server = TestServer::builder().config(config).start_blocking().expect("a free port");
                 let address = server.address();
                 (Server::Simulated(server), address)

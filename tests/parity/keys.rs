@@ -4,11 +4,11 @@
 use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
-use lockstorm_sim::{commands::ALL, env::Env, generation::Generation};
+use lockstorm_sim::{commands::ALL, env::Env};
 
 use crate::{
     PATIENCE,
-    servers::{Play, Real, Received, Simulated},
+    servers::{Play, REFERENCE, Real, Received, Simulated},
     wire::command,
 };
 
@@ -56,9 +56,8 @@ pub(crate) fn compare() -> Result<(), Failed> {
     let (mut real, mut own) = (Real::start(), Simulated::start());
     let mut prng = Env::new(1);
     let mut differences = String::new();
-    let generation = Generation::default();
-    for spec in ALL.iter().copied().flatten().filter(|spec| spec.is_in(generation)) {
-        let subcommands = spec.subcommands_in(generation).map(|subcommand| subcommand.name);
+    for spec in ALL.iter().copied().flatten().filter(|spec| spec.is_in(REFERENCE)) {
+        let subcommands = spec.subcommands_in(REFERENCE).map(|subcommand| subcommand.name);
         for name in std::iter::once(spec.name).chain(subcommands) {
             for _ in 0..DRAWS {
                 let mut words: Vec<Vec<u8>> = vec![b"COMMAND".to_vec(), b"GETKEYSANDFLAGS".to_vec()];

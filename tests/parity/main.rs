@@ -34,7 +34,7 @@ use lockstorm_lab::support::{
 };
 use lockstorm_sim::generation::Generation;
 
-use servers::{Play, Real, Received, START_MS, Simulated};
+use servers::{Play, REFERENCE, Real, Received, START_MS, Simulated};
 use transcript::{Action, Expected, Step, parse};
 use wire::Wire;
 
@@ -92,8 +92,8 @@ fn main() {
             }));
         }
     }
-    let reference = (availability() == Availability::Present).then_some(Generation::default());
-    let others = Generation::ALL.into_iter().filter(|one| *one != Generation::default());
+    let reference = (availability() == Availability::Present).then_some(REFERENCE);
+    let others = Generation::ALL.into_iter().filter(|one| *one != REFERENCE);
     for generation in others.chain(reference).filter(|_| !record) {
         trials.push(beside(format!("eviction::{generation}"), move || eviction::compare(generation)));
     }
@@ -126,13 +126,13 @@ fn beside(name: impl Into<String>, run: impl FnOnce() -> Result<(), Failed> + Se
 fn oracle(path: &Path) -> Result<(), Failed> {
     let mut played = {
         let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        play(path, &mut real(path, generation_of(path).unwrap_or_default())?)
+        play(path, &mut real(path, generation_of(path).unwrap_or(REFERENCE))?)
     };
     for _ in 1..PLAYS {
         let Err(why) = &played else { break };
         let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
         eprintln!("played again, alone, for the real server's clock: {}", why.message().unwrap_or_default());
-        played = play(path, &mut real(path, generation_of(path).unwrap_or_default())?);
+        played = play(path, &mut real(path, generation_of(path).unwrap_or(REFERENCE))?);
     }
     played
 }
@@ -165,7 +165,7 @@ fn generation_of(path: &Path) -> Option<Generation> {
 
 /// Starts the simulator for a transcript.
 fn simulated(path: &Path) -> Result<Simulated, Failed> {
-    Ok(Simulated::start_as(generation_of(path).unwrap_or_default(), START_MS, &options(path)?))
+    Ok(Simulated::start_as(generation_of(path).unwrap_or(REFERENCE), START_MS, &options(path)?))
 }
 
 /// Starts the real server for a transcript.
@@ -290,7 +290,7 @@ fn shown(received: &Received) -> String {
 /// Plays a transcript on the real server and records its replies. Replies that already match the
 /// transcript keep their form, so that patterns remain.
 fn rewrite(path: &Path) -> Result<(), Failed> {
-    Ok(std::fs::write(path, record_from(path, generation_of(path).unwrap_or_default())?)?)
+    Ok(std::fs::write(path, record_from(path, generation_of(path).unwrap_or(REFERENCE))?)?)
 }
 
 /// Returns the transcript with the replies of the real server of a generation.

@@ -3,11 +3,11 @@
 use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
-use lockstorm_sim::{commands::ALL, env::Env, generation::Generation};
+use lockstorm_sim::{commands::ALL, env::Env};
 
 use crate::{
     PATIENCE,
-    servers::{Play, Real, Received, Simulated},
+    servers::{Play, REFERENCE, Real, Received, Simulated},
     wire::{Wire, command, permits_in_order},
 };
 
@@ -85,7 +85,7 @@ pub(crate) fn compare() -> Result<(), Failed> {
     let top = ALL.iter().copied().flatten().copied();
     let names: Vec<&str> = top
         .flat_map(|spec| std::iter::once(spec).chain(spec.subcommands.iter().copied()))
-        .filter(|spec| spec.is_in(Generation::default()))
+        .filter(|spec| spec.is_in(REFERENCE))
         .map(|spec| spec.name)
         .collect();
     let mut differences = String::new();

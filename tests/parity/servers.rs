@@ -20,6 +20,10 @@ use lockstorm_sim::{
 
 use crate::wire::Wire;
 
+/// The generation of the `redis-server` on the PATH, with which everything is compared that names
+/// no other one.
+pub(crate) const REFERENCE: Generation = Generation::Redis70;
+
 /// A reply or event on a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Received {
@@ -86,7 +90,7 @@ impl Simulated {
 
     /// Starts a simulator with this wall clock and these options.
     pub(crate) fn start_with(wall_ms: i64, more: &[(String, String)]) -> Simulated {
-        Simulated::start_as(Generation::default(), wall_ms, more)
+        Simulated::start_as(REFERENCE, wall_ms, more)
     }
 
     /// Starts a simulator that imitates a generation of servers.
@@ -231,7 +235,7 @@ impl Real {
 
     /// Starts the server of a generation with these options; `None` if it is not installed.
     pub(crate) fn start_as(generation: Generation, more: &[(String, String)]) -> Option<Real> {
-        if generation == Generation::default() {
+        if generation == REFERENCE {
             return Some(Real::start_with(more));
         }
         let program = program_of(generation.name())?;

@@ -4,14 +4,11 @@
 use std::fmt::Write as _;
 
 use libtest_mimic::Failed;
-use lockstorm_sim::{
-    commands::{ALL, Flags, Keys, Spec, absent},
-    generation::Generation,
-};
+use lockstorm_sim::commands::{ALL, Flags, Keys, Spec, absent};
 
 use crate::{
     PATIENCE,
-    servers::{Play, Real, Received, Simulated},
+    servers::{Play, REFERENCE, Real, Received, Simulated},
     wire::{Wire, command},
 };
 
@@ -23,7 +20,7 @@ pub(crate) fn compare() -> Result<(), Failed> {
         server.receive("3", PATIENCE);
     }
     let mut differences = String::new();
-    let has = |spec: &&Spec| spec.is_in(Generation::default());
+    let has = |spec: &&Spec| spec.is_in(REFERENCE);
     for spec in ALL.iter().copied().flatten().filter(|spec| has(spec)) {
         let theirs = info(&mut real, spec)?;
         one(spec, theirs.first(), &mut differences);
@@ -187,7 +184,7 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
             differ("movablekeys", spec.flags.contains(Flags::MOVABLEKEYS).to_string(), "true".into());
         }
     }
-    for subcommand in spec.subcommands_in(Generation::default()) {
+    for subcommand in spec.subcommands_in(REFERENCE) {
         let theirs = items(&info[9]).iter().find(|info| text(&items(info)[0]) == subcommand.name);
         one(subcommand, theirs, differences);
     }

@@ -6,6 +6,7 @@ use lockstorm_sim::{
     config::{Config, options},
     drive::DrivenNode,
     env::{Env, Observation},
+    generation::Generation,
     server::Server,
     time::{Monotonic, True},
     world::{Condition, HostCtx, Latency, TcpStream, TraceRetention, Verb, World, node},
@@ -58,7 +59,7 @@ fn port(host: &str) -> u16 {
 }
 
 fn config(rig: &Rig, name: &str) -> Config {
-    let mut config = Config::default();
+    let mut config = Config::of(Generation::Redis70);
     let mut set = |name: &str, value: &str| {
         options::set_at_start(&mut config, name, value).expect("an option of Redis");
     };
@@ -114,7 +115,7 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
             });
             async move {
                 ctx.sleep_until(Monotonic::from_millis(STARTED)).await;
-                let config = Config { port: 26379, ..Config::default() };
+                let config = Config { port: 26379, ..Config::of(Generation::Redis70) };
                 node::run_with(ctx, 26379, watched, move |env: &mut Env, before| {
                     let saved =
                         before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));

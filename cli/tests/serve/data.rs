@@ -100,7 +100,7 @@ fn is_refused(folder: &Path, arguments: &[&str], says: &str) {
 #[test]
 fn a_real_server_reads_what_is_kept_and_the_other_way_round() {
     let folder = folder("data_of_both");
-    let served = Served::start(&folder, &["--data", "."]);
+    let served = Served::beside(&folder, &["--data", "."]);
     let mut stream = served.connect();
     for (command, answer) in WRITES {
         asks(&mut stream, command, answer);
@@ -128,7 +128,7 @@ fn a_real_server_reads_what_is_kept_and_the_other_way_round() {
     asks(&mut stream, "SAVE", "+OK\r\n");
     let kept = digest(&mut stream);
     drop(real);
-    let served = Served::start(&folder, &["--data", "."]);
+    let served = Served::beside(&folder, &["--data", "."]);
     assert_eq!(digest(&mut served.connect()), kept);
 }
 
@@ -177,7 +177,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         let folder = folder(&format!("append_{preamble}"));
         let form = format!("aof-use-rdb-preamble={preamble}");
         let arguments = [&APPENDING[..], &["--option", &form]].concat();
-        let served = Served::start(&folder, &arguments);
+        let served = Served::beside(&folder, &arguments);
         let mut stream = served.connect();
         writes(&mut stream, WRITES);
         // The rewritten data is in the base; later commands follow it.
@@ -201,7 +201,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         assert_eq!(fs::read_to_string(&manifest).expect("a manifest"), expected);
         assert_eq!(fs::read_dir(folder.join("appendonlydir")).expect("a folder").count(), 3);
 
-        let served = Served::start(&folder, &arguments);
+        let served = Served::beside(&folder, &arguments);
         let mut stream = served.connect();
         assert_eq!(digest(&mut stream), kept, "{preamble}");
         asks(&mut stream, "DEBUG LOADAOF", "+OK\r\n");
@@ -224,7 +224,7 @@ fn an_append_only_file_outlives_a_kill_and_a_real_server_goes_on_with_it() {
         served.signal(Signal::TERM);
         assert_eq!(served.ended().0, 0);
 
-        let served = Served::start(&folder, &arguments);
+        let served = Served::beside(&folder, &arguments);
         let mut stream = served.connect();
         assert_eq!(digest(&mut stream), kept, "{preamble}");
         // The AOF can be turned off and on, and then a new file begins.

@@ -40,7 +40,7 @@ fn protected_mode_refuses_other_hosts_in_the_words_of_redis() {
     let Some(own) = own_address() else { return };
     let folder = folder("protection");
     let elsewhere = |served: &Served| SocketAddr::new(own, served.address.port());
-    let ours = Served::start(&folder, &[]);
+    let ours = Served::beside(&folder, &[]);
     let refusal = greeted(elsewhere(&ours));
     assert!(refusal.starts_with("-DENIED Redis is running in protected mode"), "{refusal}");
     asks(&mut ours.connect(), "CONFIG SET protected-mode no", "+OK\r\n");

@@ -40,7 +40,7 @@ fn a_renamed_command_goes_by_its_new_name_everywhere() {
     let folder = folder("renames");
     let file = folder.join("renames.conf");
     fs::write(&file, CONFIG).expect("written");
-    let ours = Served::start(&folder, &["--config", "renames.conf"]);
+    let ours = Served::beside(&folder, &["--config", "renames.conf"]);
     check(&ours);
     // There the file comes first, and the options follow it.
     match redis(&folder, &["--include", &file.to_string_lossy()]) {

@@ -12,6 +12,9 @@ use std::{
 use lockstorm_sim::generation::Generation;
 use rustix::process::{Pid, Signal, kill_process};
 
+/// The generation of the `redis-server` on the PATH.
+pub(crate) const INSTALLED: Generation = Generation::Redis70;
+
 /// The time after which any reply or event counts as missing.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -54,6 +57,11 @@ impl Served {
         Served { child, out, address }
     }
 
+    /// Starts a server of the generation of the `redis-server` beside which it is tried.
+    pub(crate) fn beside(folder: &Path, arguments: &[&str]) -> Served {
+        Served::start(folder, &[&["--as", INSTALLED.name()], arguments].concat())
+    }
+
     pub(crate) fn connect(&self) -> TcpStream {
         #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
         let stream = TcpStream::connect(self.address).expect("it listens");
@@ -82,7 +90,7 @@ impl Drop for Served {
     }
 }
 
-/// A private `redis-server` on a folder; `None` without one of the simulated version.
+/// A private `redis-server` on a folder; `None` without one of [`INSTALLED`].
 pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
     let version = Command::new("redis-server").arg("--version").output().ok()?;
     if !String::from_utf8_lossy(&version.stdout).contains("v=7.0.") {

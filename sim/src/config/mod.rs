@@ -228,7 +228,7 @@ impl BufferLimit {
 /// The options a node reads while it runs.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// The server that the node imitates. Default Redis 7.0.
+    /// The server that the node imitates. Default Redis 8.2.
     pub generation: Generation,
     /// `port`: the TCP port to listen on. Default 6379.
     pub port: u16,

@@ -17,7 +17,7 @@ use lockstorm_sim::{
     resp::{Answers, Reply},
 };
 
-use crate::served::{PATIENCE, folder, program};
+use crate::served::{INSTALLED, PATIENCE, folder, program};
 
 /// `cluster-node-timeout`: longer than the pauses of a busy machine, after which the others would
 /// elect another master; and short, because views spread by pings every half of this time.
@@ -29,7 +29,9 @@ const BUS: u16 = 10_000;
 /// The implementation of a node.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Whose {
+    /// The `redis-server` on the PATH.
     Redis,
+    /// The simulated server of its generation.
     Ours,
     /// The real server of a generation.
     RealOf(Generation),
@@ -233,9 +235,8 @@ fn run(whose: Whose, port: u16, node_timeout_ms: u32, folder: &Path) -> Option<C
         Whose::Ours | Whose::OursAs(_) => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
             command.args(["serve", "--end-with-stdin", "--data", "."]);
-            if let Whose::OursAs(generation) = whose {
-                command.args(["--as", generation.name()]);
-            }
+            let generation = if let Whose::OursAs(generation) = whose { generation } else { INSTALLED };
+            command.args(["--as", generation.name()]);
             for (name, value) in options {
                 command.args(["--option", &format!("{name}={value}")]);
             }

@@ -16,7 +16,7 @@ use super::{
         free_port, log, spawn, text, until,
     },
 };
-use crate::served::{asks, folder, nothing_to_compare_with, redis};
+use crate::served::{INSTALLED, asks, folder, nothing_to_compare_with, redis};
 
 /// A node in cluster mode.
 struct Started {
@@ -48,7 +48,8 @@ fn start(whose: Whose, folder: &Path, lines: &str) -> Result<Started, String> {
     let mut command = match whose {
         Whose::Ours | Whose::OursAs(_) => {
             let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
-            command.args(["serve", "--end-with-stdin", "--data", ".", "--config", "node.conf"]);
+            command.args(["serve", "--as", INSTALLED.name(), "--end-with-stdin", "--data", "."]);
+            command.args(["--config", "node.conf"]);
             command
         }
         Whose::Redis | Whose::RealOf(_) => {

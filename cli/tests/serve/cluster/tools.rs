@@ -180,7 +180,7 @@ fn through_all_subcommands(name: &str, whose: [Whose; 6]) {
     all_are_there();
 
     // The keys of a server outside the cluster.
-    let alone = Served::start(&folder(&format!("cluster_{name}_alone")), &[]);
+    let alone = Served::beside(&folder(&format!("cluster_{name}_alone")), &[]);
     asks(&mut alone.connect(), "MSET import:1 1 import:2 2 import:3 3", "+OK\r\n");
     cluster(&["import", at, "--cluster-from", &alone.address.to_string()]);
     asks(&mut alone.connect(), "DBSIZE", ":0\r\n");

@@ -15,7 +15,7 @@ use crate::{
         Whose::{self, OursAs, RealOf},
         now, text, until,
     },
-    served::program,
+    served::{INSTALLED, program},
 };
 
 /// `cluster-node-timeout`, as in the tests of one generation.
@@ -28,7 +28,7 @@ const TAKES_OVER: Duration = Duration::from_secs(15);
 fn generation(whose: Whose) -> Generation {
     match whose {
         RealOf(generation) | OursAs(generation) => generation,
-        Whose::Redis | Whose::Ours => Redis70,
+        Whose::Redis | Whose::Ours => INSTALLED,
     }
 }
 

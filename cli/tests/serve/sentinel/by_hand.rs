@@ -33,11 +33,11 @@ const EVENTS: [&str; 14] = [
 /// it CONFIG REWRITE, so its file no longer names a master.
 fn promotes(whose: Whose) {
     let folder = folder(&format!("sentinel_by_hand_{whose:?}"));
-    let master = Served::start(&folder, &["--option", "repl-diskless-sync-delay=0"]);
+    let master = Served::beside(&folder, &["--option", "repl-diskless-sync-delay=0"]);
     let file = folder.join("r.conf");
     let lines = format!("# mine\nreplicaof {} {}\nhz 20\n", master.address.ip(), master.address.port());
     fs::write(&file, &lines).expect("written");
-    let start = || Served::start(&folder, &["--config", "r.conf"]);
+    let start = || Served::beside(&folder, &["--config", "r.conf"]);
     let replica = start();
     until_it_follows(&replica);
     let sentinel = sentinel_of(whose, &folder, "s", &watching(master.address, 1));

@@ -55,8 +55,8 @@ use Whose::{Ours, Redis};
 fn node(whose: Whose, folder: &Path, name: &str, master: Option<SocketAddr>) -> Served {
     let of = master.map(|master| format!("{} {}", master.ip(), master.port()));
     match (whose, of) {
-        (Ours, None) => Served::start(folder, &[]),
-        (Ours, Some(of)) => Served::start(folder, &["--option", &format!("replicaof={of}")]),
+        (Ours, None) => Served::beside(folder, &[]),
+        (Ours, Some(of)) => Served::beside(folder, &["--option", &format!("replicaof={of}")]),
         (Redis, of) => {
             // Each has its own folder for its snapshots.
             let own = folder.join(name);
@@ -98,7 +98,7 @@ fn sentinel_of(whose: Whose, folder: &Path, name: &str, lines: &str) -> Served {
 fn sentinel_with(whose: Whose, folder: &Path, file: &Path) -> Served {
     let path = file.to_str().expect("a path in UTF-8");
     match whose {
-        Ours => Served::start(folder, &["--sentinel", "--config", path]),
+        Ours => Served::beside(folder, &["--sentinel", "--config", path]),
         Redis => {
             let mut child = Command::new("redis-sentinel")
                 .arg(path)
@@ -488,7 +488,7 @@ fn a_refused_subscription_is_tried_again() {
     const DIALED_MIN: u64 = 6;
     let folder = folder("sentinel_refused");
     for whose in installed() {
-        let master = Served::start(&folder, &["--requirepass", "secret"]);
+        let master = Served::beside(&folder, &["--requirepass", "secret"]);
         let watched = watching(master.address, 2);
         let _sentinel = sentinel_of(whose, &folder, &format!("{whose:?}"), &watched);
         let (mut stream, mut answers) = (master.connect(), Answers::default());

@@ -158,7 +158,7 @@ pub fn find_in(generation: Generation, name: &str) -> Option<&'static Opt> {
 /// Returns the option that a node of a generation takes at its start by this name: those of 7.0,
 /// and its own.
 pub fn find_at_start(generation: Generation, name: &str) -> Option<&'static Opt> {
-    find_in(generation, name).or_else(|| find_in(Generation::default(), name))
+    find_in(generation, name).or_else(|| find_in(Generation::Redis70, name))
 }
 
 /// Sets an option before a node starts, when every option may be set.
