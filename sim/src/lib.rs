@@ -1,4 +1,4 @@
-//! A sans-IO Redis 7 in memory, and the virtual world it runs in.
+//! A sans-IO Redis 8.2 in memory, and the virtual world it runs in.
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!

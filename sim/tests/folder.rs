@@ -12,6 +12,7 @@ use lockstorm_sim::{
     config::{Config, Fsync},
     env::{Env, Folder},
     event::{Action, ConnId, Event},
+    generation::Generation,
     server::Server,
 };
 
@@ -245,7 +246,8 @@ fn a_start_that_cuts_the_last_file_counts_its_bytes_until_a_rewrite() {
         for (name, text) in files {
             folder.put(name, text.as_bytes()).expect("there is room");
         }
-        let (mut server, mut env) = start(appending(Fsync::No), &folder);
+        let config = Config { generation: Generation::Redis70, ..appending(Fsync::No) };
+        let (mut server, mut env) = start(config, &folder);
         assert_eq!(folder.text(cut), WHOLE);
         let info = ask(&mut server, &mut env, "INFO persistence");
         for line in [format!("aof_current_size:{current}\r\n"), format!("aof_base_size:{base}\r\n")] {

@@ -1,5 +1,5 @@
-//! Propagation to replicas and the AOF: absolute times for relative ones, results for random
-//! choices and rounding, and nothing for commands without effect.
+//! Propagation to replicas and the AOF, as in Redis 7.0: absolute times for relative ones, results
+//! for random choices and rounding, and nothing for commands without effect.
 
 use bytes::Bytes;
 use lockstorm_sim::{
@@ -16,12 +16,16 @@ use lockstorm_sim::{
 
 const NOW_MS: i64 = 1_700_000_000_000;
 
+/// Later generations also propagate the consumers that get nothing.
+const OLD: Generation = Generation::Redis70;
+
 /// Runs commands one after the other, and returns the propagated commands of the last one as text.
 fn propagated(commands: &[&str]) -> Vec<String> {
     let mut env = Env::new(1);
     env.wall = Wall::from_millis(NOW_MS);
     let conn = ConnId(1);
-    let mut node = Box::new(Node::new(Config::default(), env.random_id(), env.random_id(), env.monotonic));
+    let config = Config::of(OLD);
+    let mut node = Box::new(Node::new(config, env.random_id(), env.random_id(), env.monotonic));
     let session = Session::new(conn, "127.0.0.1:50000".into(), "127.0.0.1:6379".into(), env.monotonic);
     node.clients.sessions.insert(session);
     // With an AOF commands are propagated.
@@ -31,7 +35,7 @@ fn propagated(commands: &[&str]) -> Vec<String> {
         effects = Effects::default();
         let args: Vec<Bytes> =
             command.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
-        let spec = find(Generation::default(), &args).expect(command);
+        let spec = find(OLD, &args).expect(command);
         let mut ctx = Ctx::new(&mut node, &mut env, &mut effects, conn, 0, Origin::Client, NOW_MS);
         let reply = run(&mut ctx, spec, &args);
         assert!(!reply.is_error(), "{command}: {reply:?}");

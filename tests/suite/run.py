@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Redis's own test suite, with `lockstorm serve` in the place of redis-server and of redis-sentinel.
+"""Redis's own test suite, with `lockstorm serve --as redis-7.0` in the place of redis-server and of redis-sentinel.
 
     tests/suite/run.py [UNIT ...] [--group GROUP] [--jobs N] [--tags TAGS] [--again] [--server PATH] [--real] [--excepted]
                        [--list]

@@ -54,7 +54,7 @@ pub(super) struct Claims {
     #[command(flatten)]
     servers: RealServers,
     /// Generation of servers for the nodes whose files name none, or `all`; with several, the
-    /// claims are decided on each, and a table follows [default: redis-7.0]
+    /// claims are decided on each, and a table follows [default: redis-8.2]
     #[arg(long = "as", value_name = "SERVER", value_parser = generations())]
     #[arg(conflicts_with_all = ["real", "report"])]
     generations: Vec<String>,

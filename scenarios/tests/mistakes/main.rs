@@ -135,9 +135,10 @@ fn names_that_stand_for_nothing_are_pointed_at() {
     };
     traits("", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
     traits("", "«renewal» = \"set-if-eq\"", "SET IFEQ is no command of node redis");
-    traits("", "«synced» = true", "WAITAOF is no command of node redis");
+    let old = "server = \"redis-7.0\"";
+    traits(old, "«synced» = true", "WAITAOF is no command of node redis");
     traits("server = \"valkey-8.1\"", "«release» = \"del-if-eq\"", "DELIFEQ is no command of node redis");
-    traits("", "«replicas» = \"in-script\"", "WAIT in a script is no command of node redis");
+    traits(old, "«replicas» = \"in-script\"", "WAIT in a script is no command of node redis");
     traits("server = \"valkey-8.1\"", "«lease» = \"field\"", "HSETEX is no command of node redis");
     let new = "server = \"redis-8.2\"";
     traits(new, "key = \"queue\", «lease» = \"field\"", "it needs key = \"token\" or \"count\"");
@@ -236,11 +237,13 @@ fn what_contradicts_itself_is_pointed_at() {
     with("[expect]", "[lock]\npermits = «2»\n[expect]", "only a semaphore or a rate limiter has permits");
     with("[expect]", "[lock]\ncount = «2»\n[expect]", "only a latch has a count");
     with("[expect]", "[lock]\nkind = \"redlock\"\nsync = «\"all\"»\n[expect]", "asks no replica to confirm");
-    with("[expect]", "[lock]\nsynced = «\"all\"»\n[expect]", "WAITAOF is no command of node redis");
-    let newer = |keys: &str| {
-        let lock = format!("[lock]\n{keys}\n[expect]");
-        GOOD.replace("[node.redis]", "[node.redis]\nserver = \"redis-8.2\"").replace("[expect]", &lock)
+    let on = |server: &str, keys: &str| {
+        let (node, lock) =
+            (format!("[node.redis]\nserver = \"{server}\""), format!("[lock]\n{keys}\n[expect]"));
+        GOOD.replace("[node.redis]", &node).replace("[expect]", &lock)
     };
+    check(&on("redis-7.0", "synced = «\"all\"»"), "WAITAOF is no command of node redis");
+    let newer = |keys: &str| on("redis-8.2", keys);
     check(&newer("kind = \"redlock\"\nsynced = «\"all\"»"), "a Redlock waits for no disk");
     check(&newer("subject = \"token-lock\"\nsynced = «\"master\"»"), "lock.traits.synced = true");
     let latch = "[lock]\nkind = \"latch\"\ncount = «0»\n[expect]";

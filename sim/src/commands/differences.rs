@@ -1,8 +1,10 @@
-//! Known differences of commands from `redis-server` 7.0, with the reasons.
+//! Known differences of commands from `redis-server`, with the reasons: those of all generations,
+//! measured against 7.0.15, and those of single generations.
 
 use crate::generation::Generation;
 
-/// The differences from servers of another generation than Redis 7.0, oldest generation first.
+/// The further differences from servers of another generation than Redis 7.0, oldest generation
+/// first.
 const OF_GENERATIONS: &[(Generation, &str)] = &[
     (
         Generation::Redis62,
@@ -37,12 +39,12 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
     ),
 ];
 
-/// Returns the known differences from servers of another generation than Redis 7.0.
+/// Returns the further known differences from servers of another generation than Redis 7.0.
 pub(super) fn of_generations() -> impl Iterator<Item = (Generation, &'static str)> {
     OF_GENERATIONS.iter().copied()
 }
 
-/// The differences, sorted by command.
+/// The differences from 7.0.15, which are those from every generation, sorted by command.
 const DIFFERENCES: &[(&str, &str)] = &[
     (
         "bgrewriteaof",
@@ -191,7 +193,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("zrandmember", "Drawn from the node's seed."),
 ];
 
-/// Commands of Redis 7.0 that are absent, with the reasons.
+/// Commands of Redis 7.0 that are absent in every generation, with the reasons.
 const ABSENT: &[(&str, &str)] = &[("sentinel", "A node is no sentinel.")];
 
 /// Returns the known difference of a command from Redis.

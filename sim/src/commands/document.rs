@@ -10,9 +10,10 @@ const HEAD: &str = "\
 # Commands
 
 Printed from the tables by `cargo run -p lockstorm-sim --example commands > sim/COMMANDS.md`; `tests/tidy` fails when it is out
-of date. Each command is compared with `redis-server` 7.0 by its transcript below `tests/parity`, and what differs between generations
-of servers by those below `tests/parity/generations`. *Since* is the release of Redis that introduced it, or of Valkey, *differs*
-lists the known differences with their reasons. The texts of every HELP differ.
+of date. A node is Redis 8.2 unless its configuration names another generation. Each command is compared with `redis-server` 7.0.15 by
+its transcript below `tests/parity`, which the simulator plays as that generation, and what differs between generations of servers by
+those below `tests/parity/generations`. *Since* is the release of Redis that introduced it, or of Valkey, *differs* lists the known
+differences with their reasons, measured against 7.0.15. The texts of every HELP differ.
 ";
 
 /// Writes the table of a group of commands.
@@ -49,7 +50,7 @@ fn generations(out: &mut String) {
     for spec in specs.flat_map(|spec| [*spec].into_iter().chain(spec.subcommands.iter().copied())) {
         row(&spec.name.replace('|', " ").to_uppercase(), Since::parse(spec.since));
     }
-    out.push_str("\nKnown differences from servers of a generation, besides those of Redis 7.0:\n\n");
+    out.push_str("\nKnown differences from servers of a generation, besides those in the tables above:\n\n");
     for (generation, text) in of_generations() {
         let _ = writeln!(out, "* {generation}: {text}");
     }

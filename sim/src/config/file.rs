@@ -359,6 +359,7 @@ pub fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::generation::Generation;
 
     /// Files in memory.
     #[derive(Debug)]
@@ -503,7 +504,7 @@ mod tests {
     fn rewriting_keeps_comments_and_order_and_adds_what_changed() {
         let old = "# a comment\nport 7391\nsave 900 1\nsave 300 10\nsave 1 1\n\nmaxmemory 100mb\nclient-output-buffer-limit \
                    replica 256mb 64mb 60\nrequirepass \"foo bar\"\nhz 10\nslave-read-only yes\n";
-        let mut config = Config::default();
+        let mut config = Config::of(Generation::Redis70);
         for (name, value) in [
             ("port", "7391"),
             ("save", "60 1 5 6"),

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use lockstorm_sim::{TestServer, config::Config};
+use lockstorm_sim::{TestServer, config::Config, generation::Generation};
 
 use crate::peer::Peer;
 
@@ -20,7 +20,11 @@ fn lasting(ms: u32) -> String {
 
 /// A server whose scripts yield to others after 20 ms.
 fn server() -> TestServer {
-    let config = Config { busy_reply_threshold: 20, ..Config::default() };
+    server_of(Generation::default())
+}
+
+fn server_of(generation: Generation) -> TestServer {
+    let config = Config { busy_reply_threshold: 20, ..Config::of(generation) };
     TestServer::builder().config(config).start_blocking().expect("a free port")
 }
 
@@ -52,7 +56,9 @@ fn a_long_script_ends_by_itself_and_time_goes_on_in_it() {
 
 #[test]
 fn what_a_script_took_is_counted_once() {
-    let server = TestServer::start_blocking().expect("a free port");
+    // On later ones TIME moves only once the script is busy.
+    let config = Config::of(Generation::Redis70);
+    let server = TestServer::builder().config(config).start_blocking().expect("a free port");
     let mut peer = Peer::connect(&server);
     peer.asks(&format!("EVAL \"{}\" 0", lasting(500)), "$-1\r\n");
     let took = peer.info("commandstats", "cmdstat_eval");
@@ -192,9 +198,10 @@ fn a_function_shares_the_node_too() {
     assert!(killed.starts_with("-ERR Script killed by user with SCRIPT KILL... script: endless"), "{killed}");
 }
 
+/// As in Redis 7.0, before the clock stood still in scripts.
 #[test]
 fn keys_stay_for_a_script_as_they_were_when_it_began() {
-    let server = server();
+    let server = server_of(Generation::Redis70);
     let mut peer = Peer::connect(&server);
     let script = format!("{} return {{redis.call('get', 'k'), redis.call('pttl', 'k')}}", lasting(100));
     // In one write, so that no other command comes between.

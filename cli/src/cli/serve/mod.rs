@@ -48,7 +48,8 @@ use log::Log;
 #[derive(Debug, Args)]
 pub(super) struct Serve {
     /// Server to imitate
-    #[arg(long = "as", value_name = "SERVER", value_parser = generations(), default_value = "redis-7.0")]
+    #[arg(long = "as", value_name = "SERVER", value_parser = generations())]
+    #[arg(default_value = Generation::default().name())]
     generation: Generation,
     /// TCP port to listen on, or 0 for any free port [default: 6379]
     #[arg(long)]

@@ -210,7 +210,7 @@ pub struct Run {
     #[serde(skip_serializing_if = "is_true")]
     pub probe: bool,
     /// The generation of the servers of all nodes and Sentinels that name none, such as
-    /// `"valkey-9.1"`. Default: Redis 7.0; with `--real` the server of the run.
+    /// `"valkey-9.1"`. Default: Redis 8.2; with `--real` the server of the run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub server: Option<Generation>,
 }

@@ -44,7 +44,7 @@ pub struct Sentinel {
     /// The number of replicas that are reconfigured at a time to follow the new master. Default:
     /// one.
     pub parallel_syncs: Option<NonZeroU32>,
-    /// The generation of the Sentinel, such as `"valkey-9.1"`. Default: Redis 7.0.
+    /// The generation of the Sentinel, such as `"valkey-9.1"`. Default: Redis 8.2.
     pub server: Option<Generation>,
     /// Other options as in `sentinel.conf`, with their values there: of the Sentinel
     /// (`sentinel-pass = "secret"`), of each master that it watches (`auth-pass = "secret"`,

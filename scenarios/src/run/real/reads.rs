@@ -16,7 +16,7 @@ pub(super) struct Reads {
 }
 
 impl Reads {
-    /// Returns the way for this server. One that was not asked is taken for a Redis 7.
+    /// Returns the way for this server. One that was not asked is taken for a Redis 7.0.
     pub(super) fn on(server: Option<&Server>) -> Reads {
         let has = |name: &str| server.is_none_or(|server| server.has_command(name));
         Reads {
@@ -27,7 +27,7 @@ impl Reads {
             } else {
                 NO_FIELD_EXPIRES
             },
-            generation: server.map_or_else(Generation::default, Server::nearest),
+            generation: server.map_or(Generation::Redis70, Server::nearest),
         }
     }
 

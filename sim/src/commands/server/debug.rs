@@ -384,7 +384,10 @@ fn object(entry: &Entry, config: &Config, now_ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keyspace::{Db, Str, Usage};
+    use crate::{
+        generation::Generation,
+        keyspace::{Db, Str, Usage},
+    };
 
     // Replies of redis-server 7.0.15 for the same values, except addresses and times.
     #[test]
@@ -408,7 +411,7 @@ mod tests {
             db.insert("k", value, None, Usage::new(102_904_000));
             let entry = db.get(b"k").expect("it was just made");
             assert_eq!(
-                object(entry, &Config::default(), 102_905_000),
+                object(entry, &Config::of(Generation::Redis70), 102_905_000),
                 format!(
                     "Value at:0x7f0000000000 refcount:{refcount} encoding:{encoding} serializedlength:{len} lru:102904 \
                      lru_seconds_idle:1{more}"

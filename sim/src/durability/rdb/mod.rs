@@ -1,4 +1,4 @@
-//! The RDB format, version 10 as Redis 7.0 writes it: the content of a full resynchronization, of
+//! The RDB format, in the version that the node's generation writes: the content of a full resynchronization, of
 //! the file of SAVE, and of the reply of DUMP.
 //!
 //! Values are written as a server writes them, and read in every encoding that a server reads.
