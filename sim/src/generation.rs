@@ -1,8 +1,8 @@
 //! The generations of servers that a node can imitate, and the features in which they differ.
 //!
-//! A node is Redis 8.2, the newest, unless its configuration names another generation. Each feature in
-//! [`FEATURES`] is present from a version of Redis or of Valkey on. Valkey is a fork of Redis 7.2,
-//! and has all features of that version.
+//! A node is Redis 8.2, the newest, unless its configuration names another generation. Each feature
+//! in [`FEATURES`] is present from a version of Redis or of Valkey on. Valkey is a fork of Redis
+//! 7.2, and has all features of that version.
 
 use std::fmt;
 

@@ -1,5 +1,5 @@
-//! The RDB format, in the version that the node's generation writes: the content of a full resynchronization, of
-//! the file of SAVE, and of the reply of DUMP.
+//! The RDB format, in the version that the node's generation writes: the content of a full
+//! resynchronization, of the file of SAVE, and of the reply of DUMP.
 //!
 //! Values are written as a server writes them, and read in every encoding that a server reads.
 //! Source: the format as documented at rdb.fnordig.de and as `redis-server` 7.0 writes and reads
