@@ -1,15 +1,15 @@
 //! The steps of a run that differ between engines.
 
-use super::{
+use crate::{
     fabric::Fabric,
     host::Host,
+    time::True,
     timeline::{End, World, WorldError},
 };
-use crate::time::True;
 
 impl World {
     /// Starts the software of all hosts of a new world.
-    pub(super) fn start_all(&mut self) {
+    pub(crate) fn start_all(&mut self) {
         match &self.fabric {
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.enter_turmoil(),
@@ -22,7 +22,7 @@ impl World {
     }
 
     /// Runs until `until`, or until the world is finished.
-    pub(super) fn advance(&mut self, until: True) -> Result<End, WorldError> {
+    pub(crate) fn advance(&mut self, until: True) -> Result<End, WorldError> {
         match &self.fabric {
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.run_in_ticks(until),
@@ -34,7 +34,7 @@ impl World {
     }
 
     /// Starts the software of one host.
-    pub(super) fn start_software(&mut self, host: usize) {
+    pub(crate) fn start_software(&mut self, host: usize) {
         match &self.fabric {
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.start_on_turmoil(host),
@@ -43,7 +43,7 @@ impl World {
     }
 
     /// Drops the software of one host.
-    pub(super) fn end_software(&mut self, host: usize, how: &'static str) {
+    pub(crate) fn end_software(&mut self, host: usize, how: &'static str) {
         #[cfg(feature = "turmoil")]
         if let Fabric::Turmoil(_) = &self.fabric {
             self.end_on_turmoil(host);

@@ -12,8 +12,8 @@ use std::{
 use turmoil_net::{HostId, KernelConfig, Net};
 
 #[cfg(feature = "turmoil")]
-use super::turmoil::Turmoil;
-use super::{
+use crate::turmoil::Turmoil;
+use crate::{
     clock::Clock,
     conn::Sent,
     control::Control,
@@ -23,12 +23,13 @@ use super::{
     host::{Host, HostState, Software},
     link::{Latency, Link},
     machine::{Machine, Shared},
+    protocol::{NewProtocol, Protocol},
     rule::Rules,
     sleeper::Sleeper,
+    time::{Boottime, Monotonic, True, Wall},
     timeline::{Hook, StateHook, World},
     trace::{Record, Trace, TraceRetention},
 };
-use crate::time::{Boottime, Monotonic, True, Wall};
 
 /// See [`World::builder`].
 pub struct Builder {
@@ -43,6 +44,7 @@ pub struct Builder {
     hooks: Vec<Hook>,
     state_hooks: Vec<StateHook>,
     keep: TraceRetention,
+    protocol: Option<NewProtocol>,
     steps_per_instant: u64,
     steps_per_run: u64,
 }
@@ -69,6 +71,7 @@ impl Builder {
             hooks: vec![],
             state_hooks: vec![],
             keep: TraceRetention::Last(1_000),
+            protocol: None,
             steps_per_instant: 1_000_000,
             steps_per_run: 10_000_000_000,
         }
@@ -88,14 +91,14 @@ impl Builder {
     }
 
     /// Adds a host. `software` is called at every start, so only its captures survive a crash.
-    /// Tasks belong to the host if they are spawned by [`HostCtx::spawn`](super::HostCtx::spawn) or
+    /// Tasks belong to the host if they are spawned by [`HostCtx::spawn`](crate::HostCtx::spawn) or
     /// `tokio::task::spawn_local`. A task of `tokio::spawn` belongs to no host and has no network.
     ///
     /// # Panics
     /// If a host of this name exists already.
     pub fn host<S, F>(mut self, name: impl Into<String>, mut software: S) -> Self
     where
-        S: FnMut(super::HostCtx) -> F + 'static,
+        S: FnMut(crate::HostCtx) -> F + 'static,
         F: Future<Output = ()> + 'static,
     {
         let name = name.into();
@@ -129,7 +132,7 @@ impl Builder {
     }
 
     /// Adds an address besides those of the hosts. Dialing it reaches `host`, until
-    /// [`Verb::Point`](super::Verb::Point) moves it.
+    /// [`Verb::Point`](crate::Verb::Point) moves it.
     pub fn address(mut self, name: impl Into<String>, host: impl Into<String>) -> Self {
         self.addresses.insert(name.into(), host.into());
         self
@@ -138,6 +141,15 @@ impl Builder {
     /// Sets the records to keep; by default the last 1,000.
     pub fn keep(mut self, keep: TraceRetention) -> Self {
         self.keep = keep;
+        self
+    }
+
+    /// Sets the protocol of server processes in real time
+    /// ([`HostCtx::stand_for`](crate::HostCtx::stand_for)), so that message rules apply to their
+    /// requests. `make` is called for each connection to a server. Without a protocol no rule
+    /// applies to them.
+    pub fn protocol<P: Protocol + 'static>(mut self, make: impl Fn() -> P + Send + Sync + 'static) -> Self {
+        self.protocol = Some(Box::new(move || Box::new(make())));
         self
     }
 
@@ -181,6 +193,7 @@ impl Builder {
             names: Mutex::default(),
             addresses: Mutex::new(self.addresses),
             engine: self.engine,
+            protocol: self.protocol,
             real: Mutex::default(),
             sent: Arc::new(Sent::new(sleeper)),
         });

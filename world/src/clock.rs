@@ -25,7 +25,7 @@ impl ClockId {
     pub const ALL: [Self; 3] = [Self::Wall, Self::Monotonic, Self::Boottime];
 
     /// Returns the name of one clock, or that of all of them, for the description of a fault.
-    pub(super) fn name_or_all(of: Option<Self>) -> &'static str {
+    pub(crate) fn name_or_all(of: Option<Self>) -> &'static str {
         match of {
             None => "all clocks",
             Some(Self::Wall) => "wall",

@@ -6,7 +6,7 @@
 
 use std::{fmt, time::Duration};
 
-use super::{
+use crate::{
     clock::{ClockId, Rate},
     rule::Rule,
 };

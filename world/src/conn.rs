@@ -1,6 +1,6 @@
 //! A connection between two hosts of a world in real time, carried by the links of the world.
 //!
-//! The dialing end is in memory; the other end is a real socket that [`proxy`](super::proxy) opens
+//! The dialing end is in memory; the other end is a real socket that [`proxy`](crate::proxy) opens
 //! to the listener. Data between the two crosses the links of the world in [parcels](Carried). So
 //! latencies, cuts, delays and losses of links also apply to real servers, which notice them only
 //! by what arrives and what does not.
@@ -26,11 +26,11 @@ use tokio::{
     },
 };
 
-use super::{lock::lock, sleeper::Sleeper, trace::HostName};
+use crate::{lock::lock, sleeper::Sleeper, trace::HostName};
 
 /// A part of a connection that crosses a link.
 #[derive(Debug)]
-pub(super) enum Carried {
+pub(crate) enum Carried {
     /// The dialing end asks for a connection.
     Connect,
     /// The connection is made, with these addresses of the proxy's socket and of the listener.
@@ -47,7 +47,7 @@ pub(super) enum Carried {
 
 /// One of the two ends of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Side {
+pub(crate) enum Side {
     /// The dialing end.
     Near,
     /// The end with the listener.
@@ -56,23 +56,23 @@ pub(super) enum Side {
 
 /// The parcels that connections have sent, until the world's loop puts them onto links.
 #[derive(Debug)]
-pub(super) struct Sent {
+pub(crate) struct Sent {
     queue: Mutex<VecDeque<(Arc<Conn>, Side, Carried)>>,
     sleeper: Arc<Sleeper>,
 }
 
 impl Sent {
     /// Returns an empty queue that wakes the loop of `sleeper`.
-    pub(super) fn new(sleeper: Arc<Sleeper>) -> Sent {
+    pub(crate) fn new(sleeper: Arc<Sleeper>) -> Sent {
         Sent { queue: Mutex::default(), sleeper }
     }
 
     /// Takes all parcels, each with its connection and the side it goes to.
-    pub(super) fn take(&self) -> VecDeque<(Arc<Conn>, Side, Carried)> {
+    pub(crate) fn take(&self) -> VecDeque<(Arc<Conn>, Side, Carried)> {
         std::mem::take(&mut lock(&self.queue))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         lock(&self.queue).is_empty()
     }
 }
@@ -109,30 +109,30 @@ impl Near {
 }
 
 /// A connection from one host to another.
-pub(super) struct Conn {
+pub(crate) struct Conn {
     sent: Arc<Sent>,
     /// The indices of the two hosts.
-    pub(super) from: usize,
-    pub(super) to: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
     /// The dialing host.
-    pub(super) client: HostName,
+    pub(crate) client: HostName,
     /// The host with the listener, and its port.
-    pub(super) host: HostName,
-    pub(super) port: u16,
+    pub(crate) host: HostName,
+    pub(crate) port: u16,
     near: Mutex<Near>,
     far: UnboundedSender<Carried>,
     /// The parcels that have arrived at the far end, until its task takes them over.
     arrived: Mutex<Option<UnboundedReceiver<Carried>>>,
     /// Set when the far end has vanished without notice, because its host has lost its power.
-    pub(super) is_lost: AtomicBool,
+    pub(crate) is_lost: AtomicBool,
     /// Notified when the dialing end has read, so that more may be sent back.
-    pub(super) has_read: Notify,
+    pub(crate) has_read: Notify,
 }
 
 impl Conn {
     /// Returns a connection that is yet to be opened, from a host to a port of another; each host
     /// with its index.
-    pub(super) fn new(
+    pub(crate) fn new(
         sent: Arc<Sent>,
         (from, client): (usize, HostName),
         (to, host): (usize, HostName),
@@ -155,14 +155,14 @@ impl Conn {
     }
 
     /// Puts a parcel onto the link towards a side.
-    pub(super) fn send(self: &Arc<Self>, to: Side, carried: Carried) {
+    pub(crate) fn send(self: &Arc<Self>, to: Side, carried: Carried) {
         lock(&self.sent.queue).push_back((self.clone(), to, carried));
         self.sent.sleeper.wake();
     }
 
     /// Delivers a parcel at the far end. Returns the receiver for the far end's task if the parcel
     /// starts it.
-    pub(super) fn arrive_far(self: &Arc<Self>, carried: Carried) -> Option<UnboundedReceiver<Carried>> {
+    pub(crate) fn arrive_far(self: &Arc<Self>, carried: Carried) -> Option<UnboundedReceiver<Carried>> {
         if let Carried::Connect = carried {
             // No kernel repeats an abandoned connection attempt.
             return if lock(&self.near).gone { None } else { lock(&self.arrived).take() };
@@ -175,7 +175,7 @@ impl Conn {
     }
 
     /// Delivers a parcel at the dialing end.
-    pub(super) fn arrive_near(self: &Arc<Self>, carried: Carried) {
+    pub(crate) fn arrive_near(self: &Arc<Self>, carried: Carried) {
         let mut near = lock(&self.near);
         if near.gone {
             drop(near);
@@ -196,7 +196,7 @@ impl Conn {
     }
 
     /// Aborts one end, like the kernel of a host that resets it or has lost its power.
-    pub(super) fn abort(&self, side: Side) {
+    pub(crate) fn abort(&self, side: Side) {
         match side {
             Side::Near => {
                 let mut near = lock(&self.near);
@@ -213,7 +213,7 @@ impl Conn {
     }
 
     /// Records that the far end has written `count` bytes to its socket.
-    pub(super) fn written(&self, count: usize) {
+    pub(crate) fn written(&self, count: usize) {
         let mut near = lock(&self.near);
         near.underway = near.underway.saturating_sub(count);
         if let Some(writer) = near.writer.take() {
@@ -222,14 +222,14 @@ impl Conn {
     }
 
     /// Sends bytes that the far end has read back to the dialing end.
-    pub(super) fn send_back(self: &Arc<Self>, bytes: Bytes) {
+    pub(crate) fn send_back(self: &Arc<Self>, bytes: Bytes) {
         lock(&self.near).unread += bytes.len();
         self.send(Side::Near, Carried::Bytes(bytes));
     }
 
     /// Returns true if more may be sent back; otherwise the far end must wait until the dialing end
     /// has read.
-    pub(super) fn has_room_back(&self) -> bool {
+    pub(crate) fn has_room_back(&self) -> bool {
         let near = lock(&self.near);
         near.gone || near.unread < WINDOW
     }
@@ -251,11 +251,11 @@ impl fmt::Debug for Conn {
 
 /// The dialing end of a connection.
 #[derive(Debug)]
-pub(super) struct Dialed(Arc<Conn>);
+pub(crate) struct Dialed(Arc<Conn>);
 
 impl Dialed {
     /// Opens a connection over the links of the world.
-    pub(super) async fn open(conn: Arc<Conn>) -> io::Result<Dialed> {
+    pub(crate) async fn open(conn: Arc<Conn>) -> io::Result<Dialed> {
         let dialed = Dialed(conn);
         dialed.0.send(Side::Far, Carried::Connect);
         std::future::poll_fn(|cx| {
@@ -278,11 +278,11 @@ impl Dialed {
     }
 
     /// Returns the address of the proxy's socket, by which the server knows this end.
-    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         self.ends().map(|(local, _)| local)
     }
 
-    pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
         self.ends().map(|(_, peer)| peer)
     }
 

@@ -7,13 +7,13 @@ use std::{
     time::Duration,
 };
 
-use super::{
+use crate::{
     cause::Cause,
     clock::{ClockId, Rate},
     condition::Condition,
     link::Latency,
+    time::True,
 };
-use crate::time::True;
 
 /// An action on the world. Hosts are named; a link is the direction from one host to another.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub enum Verb {
     /// The process dies and the machine continues: its kernel closes its sockets, so peers are
     /// notified.
     Kill { host: String },
-    /// The process is asked to end: its code may react to [`super::HostCtx::stopping`] within this
+    /// The process is asked to end: its code may react to [`crate::HostCtx::stopping`] within this
     /// instant, then it ends as with `Kill`.
     Stop { host: String },
     /// Restarts the host's software with the next incarnation, whatever kept it down; running
@@ -135,16 +135,16 @@ impl Control {
         self.at(now + delay, verb);
     }
 
-    pub(super) fn set_now(&self, now: True) {
+    pub(crate) fn set_now(&self, now: True) {
         self.with(|orders| orders.now = now);
     }
 
-    pub(super) fn next_due(&self) -> Option<True> {
+    pub(crate) fn next_due(&self) -> Option<True> {
         self.with(|orders| orders.pending.first_key_value().map(|(&(at, _), _)| at))
     }
 
     /// Takes the next verb that is due.
-    pub(super) fn take_due(&self, now: True) -> Option<Verb> {
+    pub(crate) fn take_due(&self, now: True) -> Option<Verb> {
         self.with(|orders| {
             let entry = orders.pending.first_entry()?;
             (entry.key().0 <= now).then(|| entry.remove())

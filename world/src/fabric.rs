@@ -3,10 +3,10 @@
 use turmoil_net::EnterGuard;
 
 #[cfg(feature = "turmoil")]
-use super::turmoil::Turmoil;
+use crate::turmoil::Turmoil;
 
 /// The engine of one world.
-pub(super) enum Fabric {
+pub(crate) enum Fabric {
     Event(EnterGuard),
     #[cfg(feature = "turmoil")]
     Turmoil(Box<Turmoil>),

@@ -1,5 +1,6 @@
-//! The fate of a message between the network and the server. A platform decides it
-//! ([`Platform::request`](super::Platform)), and the driver carries it out.
+//! The fate of a request between the network and the software of a node. Rules decide it
+//! ([`HostCtx::judge`](crate::HostCtx::judge)). The code that reads requests carries it out; for a
+//! server process in real time the world does.
 
 use std::time::Duration;
 

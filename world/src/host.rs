@@ -19,20 +19,18 @@ use std::{
 use tokio::task::LocalSet;
 use turmoil_net::HostId;
 
-use super::{
+use crate::{
     cause::Cause,
     clock::{ClockId, Rate, Reading},
     control::Control,
     entropy::Stream,
+    fate::Fate,
     lock::lock,
     machine::{Alarm, Machine, RealListener},
     proxy,
     socket::{TcpListener, TcpStream},
-    trace::{Event, HostName},
-};
-use crate::{
-    drive::Fate,
     time::{Boottime, Monotonic, True, Wall},
+    trace::{Event, HostName},
 };
 
 /// A task for a host to run.
@@ -287,7 +285,7 @@ impl<F: Future<Output = ()> + Unpin> Future for Loud<F> {
 }
 
 /// Makes a host's software; called at every start.
-pub(super) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
+pub(crate) type Software = Box<dyn FnMut(HostCtx) -> Pin<Box<dyn Future<Output = ()>>>>;
 
 /// The state of a host's software and kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -303,10 +301,10 @@ pub enum HostState {
 }
 
 /// The conditions on the clocks of a host, by cause, and the own rate of each clock.
-pub(super) struct ClockFaults {
-    pub(super) own: [Rate; 3],
-    pub(super) rates: BTreeMap<(Cause, Option<ClockId>), Rate>,
-    pub(super) freezes: BTreeSet<(Cause, Option<ClockId>)>,
+pub(crate) struct ClockFaults {
+    pub(crate) own: [Rate; 3],
+    pub(crate) rates: BTreeMap<(Cause, Option<ClockId>), Rate>,
+    pub(crate) freezes: BTreeSet<(Cause, Option<ClockId>)>,
 }
 
 impl Default for ClockFaults {
@@ -317,7 +315,7 @@ impl Default for ClockFaults {
 
 impl ClockFaults {
     /// Returns the rate of a clock with all conditions applied, and true if it is frozen.
-    pub(super) fn of(&self, clock_id: ClockId) -> (Rate, bool) {
+    pub(crate) fn of(&self, clock_id: ClockId) -> (Rate, bool) {
         let concerns = |of: &Option<ClockId>| of.is_none_or(|of| of == clock_id);
         let rates = self.rates.iter().filter(|((_, of), _)| concerns(of)).map(|(_, rate)| *rate);
         let rate = rates.fold(self.own[clock_id as usize], Rate::and);
@@ -326,34 +324,34 @@ impl ClockFaults {
 }
 
 /// A host as the world sees it.
-pub(super) struct Host {
-    pub(super) machine: Arc<Machine>,
+pub(crate) struct Host {
+    pub(crate) machine: Arc<Machine>,
     /// The network identity of its code, if `turmoil-net` carries the world.
     net: Option<HostId>,
-    pub(super) address: IpAddr,
+    pub(crate) address: IpAddr,
     software: Software,
     tasks: Option<LocalSet>,
     life: Arc<Life>,
     started: u64,
     /// The causes that keep it down, paused, blocked and suspended.
-    pub(super) crashes: BTreeSet<Cause>,
-    pub(super) pauses: BTreeSet<Cause>,
-    pub(super) blocks: BTreeSet<Cause>,
-    pub(super) suspensions: BTreeSet<Cause>,
+    pub(crate) crashes: BTreeSet<Cause>,
+    pub(crate) pauses: BTreeSet<Cause>,
+    pub(crate) blocks: BTreeSet<Cause>,
+    pub(crate) suspensions: BTreeSet<Cause>,
     /// The conditions on its clocks.
-    pub(super) clocks: ClockFaults,
+    pub(crate) clocks: ClockFaults,
     /// The state last reported to the hooks.
-    pub(super) told: HostState,
+    pub(crate) told: HostState,
     /// Set while its power is off.
-    pub(super) crashed: bool,
+    pub(crate) crashed: bool,
     /// Set when its software ends with this instant.
-    pub(super) stopping: bool,
+    pub(crate) stopping: bool,
     /// Set when it was woken while it did not run.
     missed: bool,
 }
 
 impl Host {
-    pub(super) fn new(machine: Machine, net: Option<HostId>, address: IpAddr, software: Software) -> Self {
+    pub(crate) fn new(machine: Machine, net: Option<HostId>, address: IpAddr, software: Software) -> Self {
         Self {
             machine: Arc::new(machine),
             net,
@@ -375,16 +373,16 @@ impl Host {
     }
 
     /// Returns true if packets reach its kernel.
-    pub(super) fn reachable(&self) -> bool {
+    pub(crate) fn reachable(&self) -> bool {
         !self.crashed && self.suspensions.is_empty()
     }
 
     /// Returns true if its software is polled.
-    pub(super) fn runs(&self) -> bool {
+    pub(crate) fn runs(&self) -> bool {
         self.pauses.is_empty() && self.blocks.is_empty() && self.suspensions.is_empty()
     }
 
-    pub(super) fn state(&self) -> HostState {
+    pub(crate) fn state(&self) -> HostState {
         if !self.is_up() {
             HostState::Down
         } else if !self.suspensions.is_empty() {
@@ -397,7 +395,7 @@ impl Host {
     }
 
     /// Returns true if it has software to poll or to end.
-    pub(super) fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.tasks.is_some()
     }
 
@@ -408,7 +406,7 @@ impl Host {
     }
 
     /// Starts its software.
-    pub(super) fn start(&mut self) {
+    pub(crate) fn start(&mut self) {
         self.act();
         self.life = Arc::new(Life { incarnation: self.started, ..Life::default() });
         self.started += 1;
@@ -432,7 +430,7 @@ impl Host {
     }
 
     /// Polls its tasks, if it runs; they wake `waker`.
-    pub(super) fn poll(&mut self, waker: &Waker) {
+    pub(crate) fn poll(&mut self, waker: &Waker) {
         self.machine.queued.store(false, Ordering::Relaxed);
         if !self.runs() {
             self.missed = true;
@@ -455,14 +453,14 @@ impl Host {
 
     /// Queues the host for a poll if it was woken while a pause or suspension lasted. Call it when
     /// one has ended.
-    pub(super) fn catch_up(&mut self) {
+    pub(crate) fn catch_up(&mut self) {
         if self.runs() && std::mem::take(&mut self.missed) {
             self.machine.queue();
         }
     }
 
     /// Asks its software to stop.
-    pub(super) fn ask_to_stop(&mut self) {
+    pub(crate) fn ask_to_stop(&mut self) {
         self.stopping = true;
         self.life.stopping.store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut *lock(&self.life.waiting_for_stop));
@@ -470,13 +468,13 @@ impl Host {
     }
 
     /// Drops its tasks; tasks spawned by their destructors do not run.
-    pub(super) fn drop_tasks(&mut self) {
+    pub(crate) fn drop_tasks(&mut self) {
         self.life.over.store(true, Ordering::Relaxed);
         drop(self.tasks.take());
     }
 
     /// Drops its tasks under its own network identity, because their destructors close sockets.
-    pub(super) fn end(&mut self, how: &'static str) {
+    pub(crate) fn end(&mut self, how: &'static str) {
         self.act();
         self.drop_tasks();
         let never_run = std::mem::take(&mut *lock(&self.life.spawned));

@@ -8,8 +8,7 @@ use std::{
     time::Duration,
 };
 
-use super::{cause::Cause, entropy::Stream, parcel::Parcel};
-use crate::time::True;
+use crate::{cause::Cause, entropy::Stream, parcel::Parcel, time::True};
 
 /// The distribution of the latency of packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -82,16 +81,16 @@ impl fmt::Display for Latency {
 
 /// A packet in flight, or waiting on a cut link.
 #[derive(Debug)]
-pub(super) struct InFlight {
-    pub(super) due: True,
-    pub(super) number: u64,
-    pub(super) parcel: Parcel,
+pub(crate) struct InFlight {
+    pub(crate) due: True,
+    pub(crate) number: u64,
+    pub(crate) parcel: Parcel,
 }
 
 /// One direction between two hosts.
 #[derive(Debug)]
-pub(super) struct Link {
-    pub(super) latency: Latency,
+pub(crate) struct Link {
+    pub(crate) latency: Latency,
     cuts: BTreeSet<Cause>,
     delays: BTreeMap<Cause, Duration>,
     losses: BTreeMap<Cause, u32>,
@@ -111,7 +110,7 @@ const MILLION: u32 = 1_000_000;
 const RETRANSMISSION: Duration = Duration::from_millis(200);
 
 impl Link {
-    pub(super) fn new(latency: Latency) -> Self {
+    pub(crate) fn new(latency: Latency) -> Self {
         Self {
             latency,
             cuts: BTreeSet::new(),
@@ -125,27 +124,27 @@ impl Link {
     }
 
     /// Cuts the link for a cause.
-    pub(super) fn cut(&mut self, cause: Cause) {
+    pub(crate) fn cut(&mut self, cause: Cause) {
         self.cuts.insert(cause);
     }
 
-    pub(super) fn heal(&mut self, cause: &Cause) {
+    pub(crate) fn heal(&mut self, cause: &Cause) {
         self.cuts.remove(cause);
     }
 
-    pub(super) fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         !self.cuts.is_empty()
     }
 
     /// Sets the delay of a cause; zero ends it.
-    pub(super) fn slow(&mut self, cause: Cause, by: Duration) {
+    pub(crate) fn slow(&mut self, cause: Cause, by: Duration) {
         let before = if by.is_zero() { self.delays.remove(&cause) } else { self.delays.insert(cause, by) };
         // The previous delay is subtracted, so the sum need not be recomputed.
         self.delay = self.delay.saturating_sub(before.unwrap_or_default()).saturating_add(by);
     }
 
     /// Sets the number of packets of a million that a cause loses; zero ends it.
-    pub(super) fn lose(&mut self, cause: Cause, per_million: u32) {
+    pub(crate) fn lose(&mut self, cause: Cause, per_million: u32) {
         if per_million == 0 {
             self.losses.remove(&cause);
         } else {
@@ -159,7 +158,7 @@ impl Link {
     }
 
     /// Ends every cut, delay and loss.
-    pub(super) fn calm(&mut self) {
+    pub(crate) fn calm(&mut self) {
         self.cuts.clear();
         self.delays.clear();
         self.losses.clear();
@@ -167,7 +166,7 @@ impl Link {
     }
 
     /// Puts a packet onto the link; returns its arrival unless a fault interferes.
-    pub(super) fn send(&mut self, now: True, number: u64, parcel: Parcel, stream: &mut Stream) -> True {
+    pub(crate) fn send(&mut self, now: True, number: u64, parcel: Parcel, stream: &mut Stream) -> True {
         let mut due = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
             due += RETRANSMISSION;
@@ -178,17 +177,17 @@ impl Link {
     }
 
     /// Returns the arrival and the number of the next packet.
-    pub(super) fn head(&self) -> Option<(True, u64)> {
+    pub(crate) fn head(&self) -> Option<(True, u64)> {
         self.queue.front().map(|head| (head.due, head.number))
     }
 
     /// Takes out the next packet.
-    pub(super) fn take(&mut self) -> Option<InFlight> {
+    pub(crate) fn take(&mut self) -> Option<InFlight> {
         self.queue.pop_front()
     }
 
     /// Reopens a healed link: packets that should have arrived during the cut start now, in order.
-    pub(super) fn reopen(&mut self, now: True, stream: &mut Stream) {
+    pub(crate) fn reopen(&mut self, now: True, stream: &mut Stream) {
         if !self.is_late(now) {
             return;
         }
@@ -201,17 +200,17 @@ impl Link {
     }
 
     /// Returns true if a packet waits that should have arrived before `now`.
-    pub(super) fn is_late(&self, now: True) -> bool {
+    pub(crate) fn is_late(&self, now: True) -> bool {
         self.queue.front().is_some_and(|head| head.due < now)
     }
 
     /// Keeps only the packets that `keep` selects.
-    pub(super) fn retain(&mut self, keep: impl Fn(&Parcel) -> bool) {
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Parcel) -> bool) {
         self.queue.retain(|waiting| keep(&waiting.parcel));
     }
 
     /// Drops every packet in flight.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.queue.clear();
     }
 }
@@ -219,7 +218,7 @@ impl Link {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::world::entropy::Entropy;
+    use crate::entropy::Entropy;
 
     #[test]
     fn latencies_keep_their_promises() {

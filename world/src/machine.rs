@@ -16,51 +16,54 @@ use std::{
 use tokio::sync::Notify;
 
 #[cfg(feature = "turmoil")]
-use super::wire::OnTurmoil;
-use super::{
+use crate::wire::OnTurmoil;
+use crate::{
     clock::Clock,
     conn::{Conn, Sent},
     control::Control,
     engine::Engine,
     entropy::{Entropy, Stream},
     lock::lock,
+    protocol::NewProtocol,
     rule::Rules,
     sleeper::Sleeper,
+    time::{Monotonic, True},
     trace::{Event, HostName, Trace},
 };
-use crate::time::{Monotonic, True};
 
 /// The payload of a panic.
-pub(super) type Panic = Box<dyn Any + Send>;
+pub(crate) type Panic = Box<dyn Any + Send>;
 
 /// State that the world shares with the code on its hosts. Only one thread uses it, so no lock is
 /// ever contended; locks are needed because client code requires futures that are `Send`.
-pub(super) struct Shared {
-    pub(super) now: AtomicI64,
-    pub(super) entropy: Entropy,
-    pub(super) control: Control,
-    pub(super) trace: Mutex<Trace>,
-    pub(super) rules: Mutex<Rules>,
-    pub(super) ready: Mutex<VecDeque<usize>>,
-    pub(super) sleeper: Arc<Sleeper>,
-    pub(super) panic: Mutex<Option<Panic>>,
-    pub(super) names: Mutex<BTreeMap<IpAddr, HostName>>,
+pub(crate) struct Shared {
+    pub(crate) now: AtomicI64,
+    pub(crate) entropy: Entropy,
+    pub(crate) control: Control,
+    pub(crate) trace: Mutex<Trace>,
+    pub(crate) rules: Mutex<Rules>,
+    pub(crate) ready: Mutex<VecDeque<usize>>,
+    pub(crate) sleeper: Arc<Sleeper>,
+    pub(crate) panic: Mutex<Option<Panic>>,
+    pub(crate) names: Mutex<BTreeMap<IpAddr, HostName>>,
     /// The hosts behind the additional addresses, by address.
-    pub(super) addresses: Mutex<BTreeMap<String, String>>,
-    pub(super) engine: Engine,
+    pub(crate) addresses: Mutex<BTreeMap<String, String>>,
+    pub(crate) engine: Engine,
+    /// The protocol of server processes, if message rules apply to them.
+    pub(crate) protocol: Option<NewProtocol>,
     /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
-    pub(super) real: Mutex<RealPorts>,
-    pub(super) sent: Arc<Sent>,
+    pub(crate) real: Mutex<RealPorts>,
+    pub(crate) sent: Arc<Sent>,
 }
 
 impl Shared {
-    pub(super) fn now(&self) -> True {
+    pub(crate) fn now(&self) -> True {
         True::from_nanos(self.now.load(Ordering::Relaxed))
     }
 
     /// Returns the host that a dialed name leads to: that of an additional address, or the host of
     /// this name.
-    pub(super) fn dialed_by(&self, name: &str) -> String {
+    pub(crate) fn dialed_by(&self, name: &str) -> String {
         lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
 }
@@ -68,33 +71,33 @@ impl Shared {
 /// The real addresses of this machine behind the ports of the world, and the connections between
 /// them.
 #[derive(Debug, Default)]
-pub(super) struct RealPorts {
+pub(crate) struct RealPorts {
     /// The index of each host.
-    pub(super) hosts: BTreeMap<HostName, usize>,
+    pub(crate) hosts: BTreeMap<HostName, usize>,
     /// The listeners, by host and port.
-    pub(super) listeners: BTreeMap<(String, u16), RealListener>,
+    pub(crate) listeners: BTreeMap<(String, u16), RealListener>,
     /// Notified when an awaited listener exists.
-    pub(super) listening: Arc<Notify>,
+    pub(crate) listening: Arc<Notify>,
     /// The hosts that opened connections, by the local port of each connection.
-    pub(super) dialed: BTreeMap<u16, HostName>,
+    pub(crate) dialed: BTreeMap<u16, HostName>,
     /// The connections between hosts.
-    pub(super) conns: Vec<Weak<Conn>>,
+    pub(crate) conns: Vec<Weak<Conn>>,
     /// The addresses at which server processes reach other hosts, by both hosts and the port.
-    pub(super) gates: BTreeMap<(HostName, String, u16), SocketAddr>,
+    pub(crate) gates: BTreeMap<(HostName, String, u16), SocketAddr>,
 }
 
 /// A listener of a host.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RealListener {
+pub(crate) struct RealListener {
     /// The real address; `None` while the listener is awaited.
-    pub(super) address: Option<SocketAddr>,
+    pub(crate) address: Option<SocketAddr>,
     /// True for a listener of a server process, false for one of code in this process.
-    pub(super) is_server: bool,
+    pub(crate) is_server: bool,
 }
 
 /// The deadline of a timer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Alarm {
+pub(crate) enum Alarm {
     /// The host's monotonic clock.
     Clock(Monotonic),
     /// True time, for delays on the wire.
@@ -107,28 +110,28 @@ const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
 
 /// The wakers of timers. The number distinguishes timers of one instant, in the order of their
 /// creation.
-pub(super) type Timers = BTreeMap<(Alarm, u64), Waker>;
+pub(crate) type Timers = BTreeMap<(Alarm, u64), Waker>;
 
 /// The part of a host that outlives its software: its name, its clocks and their timers.
-pub(super) struct Machine {
-    pub(super) index: usize,
-    pub(super) name: HostName,
-    pub(super) shared: Arc<Shared>,
-    pub(super) clock: Mutex<Clock>,
-    pub(super) timers: Mutex<Timers>,
+pub(crate) struct Machine {
+    pub(crate) index: usize,
+    pub(crate) name: HostName,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) clock: Mutex<Clock>,
+    pub(crate) timers: Mutex<Timers>,
     /// The time of the next timer, in nanoseconds of true time; recomputed when a timer or the
     /// clock has changed.
     next_due: AtomicI64,
-    pub(super) next_due_known: AtomicBool,
-    pub(super) next_number: AtomicU64,
-    pub(super) random: Mutex<Stream>,
-    pub(super) queued: AtomicBool,
+    pub(crate) next_due_known: AtomicBool,
+    pub(crate) next_number: AtomicU64,
+    pub(crate) random: Mutex<Stream>,
+    pub(crate) queued: AtomicBool,
     #[cfg(feature = "turmoil")]
-    pub(super) on_turmoil: OnTurmoil,
+    pub(crate) on_turmoil: OnTurmoil,
 }
 
 impl Machine {
-    pub(super) fn new(index: usize, name: HostName, shared: Arc<Shared>, clock: Clock) -> Self {
+    pub(crate) fn new(index: usize, name: HostName, shared: Arc<Shared>, clock: Clock) -> Self {
         let random = Mutex::new(shared.entropy.stream(&format!("hosts/{name}")));
         Self {
             index,
@@ -146,31 +149,31 @@ impl Machine {
         }
     }
 
-    pub(super) fn record(&self, event: Event) {
+    pub(crate) fn record(&self, event: Event) {
         let now = self.shared.now();
         let reading = lock(&self.clock).read(now);
         lock(&self.shared.trace).push(now, Some((self.name.clone(), reading)), event);
     }
 
-    pub(super) fn monotonic(&self) -> Monotonic {
+    pub(crate) fn monotonic(&self) -> Monotonic {
         lock(&self.clock).monotonic(self.shared.now())
     }
 
-    pub(super) fn shows(&self, alarm: Alarm) -> bool {
+    pub(crate) fn shows(&self, alarm: Alarm) -> bool {
         match alarm {
             Alarm::Clock(at) => self.monotonic() >= at,
             Alarm::Wire(at) => self.shared.now() >= at,
         }
     }
 
-    pub(super) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
+    pub(crate) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
         change(&mut lock(&self.clock), self.shared.now());
         self.next_due_known.store(false, Ordering::Relaxed);
     }
 
     /// Returns the time of the host's next timer by the present rate of its clock; the end of time
     /// if there is none.
-    pub(super) fn next_timer(&self) -> True {
+    pub(crate) fn next_timer(&self) -> True {
         if !self.next_due_known.swap(true, Ordering::Relaxed) {
             let timers = lock(&self.timers);
             let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
@@ -186,7 +189,7 @@ impl Machine {
     }
 
     /// Wakes the tasks whose timers are due by the present readings of the clocks, in order.
-    pub(super) fn fire_timers(&self) {
+    pub(crate) fn fire_timers(&self) {
         if self.next_timer() > self.shared.now() {
             return;
         }
@@ -207,7 +210,7 @@ impl Machine {
     ///
     /// # Errors
     /// `NotFound` for an unknown host.
-    pub(super) fn conn_to(&self, host: &str, port: u16) -> io::Result<Arc<Conn>> {
+    pub(crate) fn conn_to(&self, host: &str, port: u16) -> io::Result<Arc<Conn>> {
         let host = &*self.shared.dialed_by(host);
         let real = &mut *lock(&self.shared.real);
         let Some((name, &index)) = real.hosts.get_key_value(host) else {
@@ -221,7 +224,7 @@ impl Machine {
     }
 
     /// Schedules the host's tasks to be polled again.
-    pub(super) fn queue(&self) {
+    pub(crate) fn queue(&self) {
         if !self.queued.swap(true, Ordering::Relaxed) {
             lock(&self.shared.ready).push_back(self.index);
         }

@@ -9,20 +9,20 @@ use std::{
 use bytes::Bytes;
 use turmoil_net::{NetstatState, Packet, TcpFlags, TcpSegment, Transport};
 
-use super::{
+use crate::{
     conn::Side,
     fabric::Fabric,
     lock::lock,
     parcel::Parcel,
     proxy,
+    time::True,
     timeline::World,
     trace::{Event, HostName},
 };
-use crate::time::True;
 
 impl World {
     /// Moves the packets that the hosts have sent onto the links.
-    pub(super) fn collect(&mut self) {
+    pub(crate) fn collect(&mut self) {
         let net = match &self.fabric {
             Fabric::Event(net) => net,
             #[cfg(feature = "turmoil")]
@@ -65,7 +65,7 @@ impl World {
     }
 
     /// Puts a packet on its link; returns its arrival unless a fault interferes.
-    pub(super) fn send(&mut self, from: usize, to: usize, number: u64, parcel: Parcel) -> True {
+    pub(crate) fn send(&mut self, from: usize, to: usize, number: u64, parcel: Parcel) -> True {
         let (index, now) = (from * self.hosts.len() + to, self.now());
         let empty = self.links[index].head().is_none();
         let due = self.links[index].send(now, number, parcel, &mut self.network);
@@ -89,7 +89,7 @@ impl World {
     }
 
     /// Delivers the packets that have arrived by now.
-    pub(super) fn deliver(&mut self) {
+    pub(crate) fn deliver(&mut self) {
         let now = self.now();
         while let Some(&Reverse((due, number, index))) = self.due.peek() {
             if due > now {
@@ -121,7 +121,7 @@ impl World {
     }
 
     /// Releases the waiting packets of a link, unless it is still blocked.
-    pub(super) fn reopen(&mut self, index: usize) {
+    pub(crate) fn reopen(&mut self, index: usize) {
         if self.is_open(index) {
             let now = self.now();
             if self.links[index].is_late(now) {
@@ -153,7 +153,7 @@ impl World {
     }
 
     /// Drops the waiting packets of a crashed kernel, which cannot retransmit them.
-    pub(super) fn forget_waiting_from(&mut self, host: usize) {
+    pub(crate) fn forget_waiting_from(&mut self, host: usize) {
         for index in host * self.hosts.len()..(host + 1) * self.hosts.len() {
             if !self.is_open(index) {
                 self.links[index].clear();
@@ -161,14 +161,14 @@ impl World {
         }
     }
 
-    pub(super) fn reopen_all_to(&mut self, host: usize) {
+    pub(crate) fn reopen_all_to(&mut self, host: usize) {
         for from in 0..self.hosts.len() {
             self.reopen(from * self.hosts.len() + host);
         }
     }
 
     /// Aborts the end at `host` of every connection whose peer `which` selects.
-    pub(super) fn abort_connections(&self, host: usize, which: impl Fn(IpAddr) -> bool) {
+    pub(crate) fn abort_connections(&self, host: usize, which: impl Fn(IpAddr) -> bool) {
         if let Fabric::Real = self.fabric {
             let conns = lock(&self.shared.real).conns.clone();
             for conn in conns.iter().filter_map(std::sync::Weak::upgrade) {

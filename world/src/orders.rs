@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{
+use crate::{
     cause::Cause,
     clock::ClockId,
     condition::Condition,
@@ -15,7 +15,7 @@ use super::{
 };
 
 impl World {
-    pub(super) fn carry_out_orders(&mut self) -> Result<(), WorldError> {
+    pub(crate) fn carry_out_orders(&mut self) -> Result<(), WorldError> {
         while let Some(verb) = self.shared.control.take_due(self.now()) {
             self.step()?;
             let text = verb.to_string();

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use turmoil_net::Packet;
 
-use super::conn::{Carried, Conn};
+use crate::conn::{Carried, Conn};
 
 /// A packet on a link.
 #[derive(Debug)]
-pub(super) enum Parcel {
+pub(crate) enum Parcel {
     /// The packet itself.
     Packet(Packet),
     /// `turmoil` holds the packet itself; the link knows only its number.

@@ -1,15 +1,15 @@
-//! The far end of a [connection](super::conn) in real time: a proxy between the links of the world
+//! The far end of a [connection](crate::conn) in real time: a proxy between the links of the world
 //! and a real socket.
 //!
-//! To servers it speaks RESP. It splits the client's bytes into commands, so that message rules
-//! apply to single commands. It counts the replies, so that a rule about one reply does not affect
-//! earlier replies.
+//! To servers it speaks their [protocol](Protocol), if the world has one. It splits the client's
+//! bytes into requests, so that message rules apply to single requests. It counts the replies, so
+//! that a rule about one reply does not affect earlier replies.
 
 use std::{
     collections::VecDeque, future::pending, io, net::SocketAddr, pin::pin, sync::Arc, sync::atomic::Ordering,
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -17,27 +17,21 @@ use tokio::{
     time::Instant,
 };
 
-use super::{
+use crate::{
     conn::{Carried, Conn, Dialed, Side},
+    fate::{Break, Fate},
     lock::lock,
     machine::{Machine, Shared},
-};
-use crate::{
-    drive::{Break, Fate},
-    resp::{Decoder, Limits, Replies},
+    protocol::{Protocol, Request},
 };
 
 /// The size in bytes of one read from a server.
 const READ: usize = 16 << 10;
 
-/// The commands that a server answers with pushes instead of a reply.
-const ANSWERED_BY_PUSHES: [&[u8]; 6] =
-    [b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"];
-
 /// Starts the far end of a connection as a task of no host: a kernel continues while its host's
 /// software is stopped.
 #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]
-pub(super) fn start(shared: Arc<Shared>, conn: Arc<Conn>, arrived: UnboundedReceiver<Carried>) {
+pub(crate) fn start(shared: Arc<Shared>, conn: Arc<Conn>, arrived: UnboundedReceiver<Carried>) {
     tokio::spawn(async move {
         let mut arrived = arrived;
         match open(&shared, &conn, &mut arrived).await {
@@ -82,31 +76,21 @@ async fn open(
     Some(connected.await.map(|stream| (stream, is_server)))
 }
 
-/// Splits the client's bytes into commands.
-#[derive(Default)]
-struct Tap {
-    raw: BytesMut,
-    decoder: Decoder,
-}
-
-/// A command that has arrived, with the effect of the rules on it.
-struct Command {
+/// A request that has arrived, with the effect of the rules on it.
+struct Arrived {
     due: Instant,
-    raw: Bytes,
+    request: Request,
     fate: Fate,
-    /// True if the server answers it with a reply.
-    has_reply: bool,
 }
 
 /// The far end of one connection.
 struct Proxy {
     shared: Arc<Shared>,
     conn: Arc<Conn>,
-    /// `None` if the listener is no server process, and after a protocol error.
-    tap: Option<Tap>,
-    /// The next complete command, if any.
-    next: Option<Command>,
-    replies: Replies,
+    /// `None` if the listener is no server process, without a protocol, and after an error of it.
+    protocol: Option<Box<dyn Protocol>>,
+    /// The next complete request, if any.
+    next: Option<Arrived>,
     /// The number of replies that the server owes.
     owed: u64,
     /// Set when bytes from the server are dropped.
@@ -138,12 +122,12 @@ async fn carry(
     is_server: bool,
 ) {
     let (mut reading, mut writing) = stream.split();
+    let protocol = shared.protocol.as_ref().filter(|_| is_server).map(|make| make());
     let mut proxy = Proxy {
         shared,
         conn: conn.clone(),
-        tap: is_server.then(Tap::default),
+        protocol,
         next: None,
-        replies: Replies::default(),
         owed: 0,
         is_mute: false,
         sending: None,
@@ -204,11 +188,8 @@ type Writing<'a> = tokio::net::tcp::WriteHalf<'a>;
 impl Proxy {
     /// Accepts bytes of the client.
     async fn take_in(&mut self, bytes: Bytes, writing: &mut Writing<'_>) {
-        match &mut self.tap {
-            Some(tap) => {
-                tap.raw.extend_from_slice(&bytes);
-                tap.decoder.feed(&bytes);
-            }
+        match &mut self.protocol {
+            Some(protocol) => protocol.feed(&bytes),
             None => {
                 // An error means that the server is gone; reading will notice it as well.
                 let _ = writing.write_all(&bytes).await;
@@ -217,37 +198,39 @@ impl Proxy {
         }
     }
 
-    /// Passes on every command that is due and every byte held back long enough, and applies the
+    /// Passes on every request that is due and every byte held back long enough, and applies the
     /// rules.
     async fn pass_on(&mut self, writing: &mut Writing<'_>) -> io::Result<Next> {
         loop {
             self.let_go();
             if self.next.is_none() {
-                self.next = self.next_command(writing).await?;
+                self.next = self.next_request(writing).await?;
             }
-            let waits = |command: &Command| {
-                // A rule about a reply does not affect the replies of earlier commands.
-                let spares = command.fate.breaks.is_some_and(|at| at != Break::BeforeRequest)
-                    || !command.fate.reply_delay.is_zero();
-                command.due > now() || (spares && self.owed > 0)
+            let waits = |arrived: &Arrived| {
+                // A rule about a reply does not affect the replies of earlier requests.
+                let spares = arrived.fate.breaks.is_some_and(|at| at != Break::BeforeRequest)
+                    || !arrived.fate.reply_delay.is_zero();
+                arrived.due > now() || (spares && self.owed > 0)
             };
-            let Some(command) = self.next.take_if(|command| !waits(command)) else { break };
-            match command.fate.breaks {
+            let Some(Arrived { request, fate, .. }) = self.next.take_if(|arrived| !waits(arrived)) else {
+                break;
+            };
+            match fate.breaks {
                 Some(Break::BeforeRequest) => return Ok(Next::Close),
                 Some(Break::LoseReply) => self.is_mute = true,
-                _ if !command.fate.reply_delay.is_zero() => {
-                    let late = now() + command.fate.reply_delay;
+                _ if !fate.reply_delay.is_zero() => {
+                    let late = now() + fate.reply_delay;
                     // An earlier reply that is delayed longer still leaves first.
                     self.sending = Some(self.sending.map_or(late, |earlier| earlier.max(late)));
                 }
                 _ => {}
             }
-            writing.write_all(&command.raw).await?;
-            self.conn.written(command.raw.len());
-            if command.fate.breaks == Some(Break::BeforeReply) {
+            writing.write_all(&request.raw).await?;
+            self.conn.written(request.raw.len());
+            if fate.breaks == Some(Break::BeforeReply) {
                 return Ok(Next::Close);
             }
-            self.owed += u64::from(command.has_reply);
+            self.owed += u64::from(request.has_reply);
         }
         if self.has_ended && self.next.is_none() {
             writing.shutdown().await?;
@@ -255,35 +238,33 @@ impl Proxy {
         Ok(Next::Again)
     }
 
-    /// Takes the next complete command out of the tap, and evaluates the rules for it.
-    async fn next_command(&mut self, writing: &mut Writing<'_>) -> io::Result<Option<Command>> {
-        let Some(tap) = &mut self.tap else { return Ok(None) };
-        let arguments = match tap.decoder.next(&Limits::default()) {
-            Ok(Some(arguments)) => arguments,
+    /// Takes the next complete request, and evaluates the rules for it.
+    async fn next_request(&mut self, writing: &mut Writing<'_>) -> io::Result<Option<Arrived>> {
+        let Some(protocol) = &mut self.protocol else { return Ok(None) };
+        let request = match protocol.next_request() {
+            Ok(Some(request)) => request,
             Ok(None) => return Ok(None),
-            Err(_) => {
-                // The server itself reports the protocol error.
-                let rest = std::mem::take(&mut tap.raw);
-                self.tap = None;
+            Err(rest) => {
+                // The server itself reports the error.
+                self.protocol = None;
                 writing.write_all(&rest).await?;
                 self.conn.written(rest.len());
                 return Ok(None);
             }
         };
-        let length = tap.raw.len() - tap.decoder.unread();
-        let raw = tap.raw.split_to(length).freeze();
         let mut rules = lock(&self.shared.rules);
         let fate = match rules.is_empty() {
             true => Fate::default(),
-            false => rules.judge(&self.conn.host, &self.conn.client, &arguments),
+            false => rules.judge(&self.conn.host, &self.conn.client, &request.arguments),
         };
-        let has_reply = !ANSWERED_BY_PUSHES.iter().any(|name| name.eq_ignore_ascii_case(&arguments[0]));
-        Ok(Some(Command { due: now() + fate.request_delay, raw, fate, has_reply }))
+        Ok(Some(Arrived { due: now() + fate.request_delay, request, fate }))
     }
 
     /// Sends bytes of the server back, unless a rule drops or delays them.
     fn send_back(&mut self, bytes: &[u8]) {
-        self.owed = self.owed.saturating_sub(self.replies.count(bytes));
+        if let Some(protocol) = &mut self.protocol {
+            self.owed = self.owed.saturating_sub(protocol.count_replies(bytes));
+        }
         if self.is_mute {
             return;
         }
@@ -301,8 +282,8 @@ impl Proxy {
 
     /// Returns the time of the next action that no new input triggers.
     fn alarm(&self) -> Option<Instant> {
-        let command = self.next.as_ref().map(|command| command.due).filter(|due| *due > now());
-        command.into_iter().chain(self.sending).min()
+        let request = self.next.as_ref().map(|arrived| arrived.due).filter(|due| *due > now());
+        request.into_iter().chain(self.sending).min()
     }
 }
 
@@ -313,7 +294,7 @@ fn now() -> Instant {
 
 /// Returns a real address at which a server process on one host reaches a port of another host over
 /// the links of the world.
-pub(super) async fn gate(machine: Arc<Machine>, host: String, port: u16) -> io::Result<SocketAddr> {
+pub(crate) async fn gate(machine: Arc<Machine>, host: String, port: u16) -> io::Result<SocketAddr> {
     let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]

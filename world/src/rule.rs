@@ -4,8 +4,10 @@
 
 use std::{fmt, time::Duration};
 
-use super::cause::Cause;
-use crate::drive::{Break, Fate};
+use crate::{
+    cause::Cause,
+    fate::{Break, Fate},
+};
 
 /// The effect of a rule on a matching command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,29 +87,29 @@ impl fmt::Display for Rule {
 
 /// The rules in force, each with its cause and its number of matches so far.
 #[derive(Debug, Default)]
-pub(super) struct Rules(Vec<(Cause, Rule, u64)>);
+pub(crate) struct Rules(Vec<(Cause, Rule, u64)>);
 
 impl Rules {
-    pub(super) fn add(&mut self, cause: Cause, rule: Rule) {
+    pub(crate) fn add(&mut self, cause: Cause, rule: Rule) {
         self.remove(&cause, &rule);
         self.0.push((cause, rule, 0));
     }
 
-    pub(super) fn remove(&mut self, cause: &Cause, rule: &Rule) {
+    pub(crate) fn remove(&mut self, cause: &Cause, rule: &Rule) {
         self.0.retain(|(other, its, _)| (other, its) != (cause, rule));
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.0.clear();
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// Returns the effect of all rules on this command. Every matching rule counts the command, and
     /// applies its fault if the count is within the rule's range.
-    pub(super) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
+    pub(crate) fn judge(&mut self, node: &str, client: &str, arguments: &[impl AsRef<[u8]>]) -> Fate {
         let mut fate = Fate::default();
         self.0.retain_mut(|(_, rule, matched)| {
             let end = rule.nth.saturating_add(rule.times);

@@ -5,25 +5,25 @@ use std::{
     task::{Context, Waker},
 };
 
-use super::lock::lock;
+use crate::lock::lock;
 
 /// Wakes the world's loop while it waits for tokio's clock.
 #[derive(Debug, Default)]
-pub(super) struct Sleeper(Mutex<Option<Waker>>);
+pub(crate) struct Sleeper(Mutex<Option<Waker>>);
 
 impl Sleeper {
     /// Registers the loop, which is about to wait.
-    pub(super) fn sleeps(&self, cx: &Context<'_>) {
+    pub(crate) fn sleeps(&self, cx: &Context<'_>) {
         *lock(&self.0) = Some(cx.waker().clone());
     }
 
     /// Unregisters the loop, which has stopped waiting.
-    pub(super) fn is_awake(&self) {
+    pub(crate) fn is_awake(&self) {
         *lock(&self.0) = None;
     }
 
     /// Wakes the loop if it waits.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         if let Some(waker) = lock(&self.0).take() {
             waker.wake();
         }

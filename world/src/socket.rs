@@ -12,8 +12,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use turmoil_net::shim::tokio::net as events;
 
 #[cfg(feature = "turmoil")]
-use super::turmoil_socket;
-use super::{
+use crate::turmoil_socket;
+use crate::{
     conn::Dialed,
     engine::Engine,
     lock::lock,
@@ -49,7 +49,7 @@ macro_rules! each_kind {
 }
 
 impl TcpStream {
-    pub(super) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+    pub(crate) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
         let host = &*machine.shared.dialed_by(host);
         let kind = match machine.shared.engine {
             Engine::Event => Kind::Events(events::TcpStream::connect((host, port)).await?),
@@ -132,7 +132,7 @@ enum Listening {
 }
 
 impl TcpListener {
-    pub(super) async fn bind(machine: &Arc<Machine>, port: u16) -> io::Result<TcpListener> {
+    pub(crate) async fn bind(machine: &Arc<Machine>, port: u16) -> io::Result<TcpListener> {
         let address = (IpAddr::from([0, 0, 0, 0]), port);
         let kind = match machine.shared.engine {
             Engine::Event => Listening::Events(events::TcpListener::bind(address).await?),

@@ -1,5 +1,5 @@
-//! Instants of the four clocks of a host, in nanoseconds. They are different types, so that one
-//! host's wall clock cannot be compared with another clock's monotonic time by accident.
+//! Instants of the three clocks of a host and of true time, in nanoseconds. They are different
+//! types, so that a wall clock cannot be compared with a monotonic clock by accident.
 
 use std::{
     fmt,

@@ -22,7 +22,7 @@ use std::{
 use tokio::{runtime::Runtime, time::Instant};
 use turmoil_net::Packet;
 
-use super::{
+use crate::{
     clock::Clock,
     control::Control,
     fabric::Fabric,
@@ -30,16 +30,16 @@ use super::{
     link::Link,
     lock::lock,
     machine::Shared,
+    time::True,
     trace::{Fingerprint, Record},
 };
-use crate::time::True;
 
 /// The reason why a run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// It has reached its time limit.
     TimeUp,
-    /// [`super::Verb::Finish`] was executed.
+    /// [`crate::Verb::Finish`] was executed.
     Finished,
 }
 
@@ -90,32 +90,32 @@ pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
 
 /// A simulated world. It lives on one thread, and a thread has one world at a time.
 pub struct World {
-    pub(super) runtime: Rc<Runtime>,
+    pub(crate) runtime: Rc<Runtime>,
     /// tokio's clock at true zero.
     origin: Instant,
-    pub(super) shared: Arc<Shared>,
-    pub(super) hosts: Vec<Host>,
-    pub(super) by_address: BTreeMap<IpAddr, usize>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) hosts: Vec<Host>,
+    pub(crate) by_address: BTreeMap<IpAddr, usize>,
     /// From host `a` to host `b` at `a * hosts + b`.
-    pub(super) links: Vec<Link>,
+    pub(crate) links: Vec<Link>,
     /// The heads of the links: arrival, number of the packet, link. Entries may be out of date.
-    pub(super) due: BinaryHeap<Reverse<(True, u64, usize)>>,
-    pub(super) network: super::Stream,
-    pub(super) packets: u64,
-    pub(super) outbox: Vec<Packet>,
+    pub(crate) due: BinaryHeap<Reverse<(True, u64, usize)>>,
+    pub(crate) network: crate::Stream,
+    pub(crate) packets: u64,
+    pub(crate) outbox: Vec<Packet>,
     hooks: Vec<Hook>,
     state_hooks: Vec<StateHook>,
-    pub(super) finished: bool,
-    pub(super) steps: u64,
+    pub(crate) finished: bool,
+    pub(crate) steps: u64,
     steps_before_now: u64,
-    pub(super) steps_per_instant: u64,
+    pub(crate) steps_per_instant: u64,
     steps_per_run: u64,
     last_polled: usize,
-    pub(super) fabric: Fabric,
+    pub(crate) fabric: Fabric,
 }
 
 impl World {
-    pub(super) fn new(
+    pub(crate) fn new(
         shared: Arc<Shared>,
         fabric: Fabric,
         hosts: Vec<Host>,
@@ -192,7 +192,7 @@ impl World {
         (lock(&self.shared.trace).count(), self.packets)
     }
 
-    /// Runs until `until` by true time, or until [`super::Verb::Finish`] is executed. Another call
+    /// Runs until `until` by true time, or until [`crate::Verb::Finish`] is executed. Another call
     /// continues the run.
     ///
     /// # Errors
@@ -205,7 +205,7 @@ impl World {
         self.advance(until)
     }
 
-    pub(super) async fn drive(&mut self, until: True) -> Result<End, WorldError> {
+    pub(crate) async fn drive(&mut self, until: True) -> Result<End, WorldError> {
         // One timer of tokio serves the whole run; it is moved to each deadline in turn.
         #[expect(clippy::disallowed_methods, reason = "the timeline is where true time is made")]
         let mut alarm = pin!(tokio::time::sleep_until(self.origin));
@@ -272,7 +272,7 @@ impl World {
     }
 
     /// Continues a panic of code on a host as a panic of the run.
-    pub(super) fn pass_panic_on(&self) {
+    pub(crate) fn pass_panic_on(&self) {
         let panic = lock(&self.shared.panic).take();
         if let Some(panic) = panic {
             resume_unwind(panic);
@@ -280,19 +280,19 @@ impl World {
     }
 
     /// Starts the software of a host.
-    pub(super) fn start(&mut self, host: usize) {
+    pub(crate) fn start(&mut self, host: usize) {
         self.start_software(host);
         self.note_state(host);
     }
 
     /// Drops the software of a host.
-    pub(super) fn end(&mut self, host: usize, how: &'static str) {
+    pub(crate) fn end(&mut self, host: usize, how: &'static str) {
         self.end_software(host, how);
         self.note_state(host);
     }
 
     /// Calls the state hooks if the state of a host has changed.
-    pub(super) fn note_state(&mut self, host: usize) {
+    pub(crate) fn note_state(&mut self, host: usize) {
         let (now, state) = (self.now(), self.hosts[host].state());
         let before = std::mem::replace(&mut self.hosts[host].told, state);
         if before != state {
@@ -301,7 +301,7 @@ impl World {
         }
     }
 
-    pub(super) fn set_now(&mut self, now: True) {
+    pub(crate) fn set_now(&mut self, now: True) {
         if now != self.now() {
             self.steps_before_now = self.steps;
             self.shared.now.store(now.as_nanos(), Ordering::Relaxed);
@@ -318,7 +318,7 @@ impl World {
     }
 
     /// Counts a poll or a packet, and fails at the limits.
-    pub(super) fn step(&mut self) -> Result<(), WorldError> {
+    pub(crate) fn step(&mut self) -> Result<(), WorldError> {
         self.steps += 1;
         let at = self.now();
         if self.steps - self.steps_before_now > self.steps_per_instant {
@@ -345,7 +345,7 @@ impl World {
         }
     }
 
-    pub(super) fn end_stopping_hosts(&mut self) {
+    pub(crate) fn end_stopping_hosts(&mut self) {
         if !lock(&self.shared.ready).is_empty() {
             return;
         }
@@ -356,7 +356,7 @@ impl World {
         }
     }
 
-    pub(super) fn call_hooks(&mut self) {
+    pub(crate) fn call_hooks(&mut self) {
         while let Some(record) = { lock(&self.shared.trace).take_unseen() } {
             self.hooks.iter_mut().for_each(|hook| hook(&record, &self.shared.control));
         }

@@ -6,8 +6,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use super::clock::Reading;
-use crate::time::True;
+use crate::{clock::Reading, time::True};
 
 /// The name of a host, cheap to copy.
 pub type HostName = Arc<str>;
@@ -180,7 +179,7 @@ impl fmt::Display for Fingerprint {
 }
 
 /// The trace so far.
-pub(super) struct Trace {
+pub(crate) struct Trace {
     keep: TraceRetention,
     hooked: bool,
     next: u64,
@@ -191,7 +190,7 @@ pub(super) struct Trace {
 }
 
 impl Trace {
-    pub(super) fn new(keep: TraceRetention, hooked: bool) -> Self {
+    pub(crate) fn new(keep: TraceRetention, hooked: bool) -> Self {
         Self {
             keep,
             hooked,
@@ -203,7 +202,7 @@ impl Trace {
         }
     }
 
-    pub(super) fn push(&mut self, at: True, host: Option<(HostName, Reading)>, event: Event) {
+    pub(crate) fn push(&mut self, at: True, host: Option<(HostName, Reading)>, event: Event) {
         let record = Record { number: self.next, at, host, event };
         self.next += 1;
         record.encode(&mut self.buffer);
@@ -229,19 +228,19 @@ impl Trace {
     }
 
     /// Takes the next record that no hook has seen.
-    pub(super) fn take_unseen(&mut self) -> Option<Record> {
+    pub(crate) fn take_unseen(&mut self) -> Option<Record> {
         self.unseen.pop_front()
     }
 
-    pub(super) fn fingerprint(&self) -> Fingerprint {
+    pub(crate) fn fingerprint(&self) -> Fingerprint {
         Fingerprint(self.hasher.clone().chain_update(&self.buffer).finalize().into())
     }
 
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.next
     }
 
-    pub(super) fn records(&self) -> &VecDeque<Record> {
+    pub(crate) fn records(&self) -> &VecDeque<Record> {
         &self.records
     }
 }

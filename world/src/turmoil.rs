@@ -17,41 +17,41 @@ use std::{
 
 use turmoil::Sim;
 
-use super::host::Host;
+use crate::host::Host;
 
 /// The time of one step of `turmoil`.
-pub(super) const TICK: Duration = Duration::from_millis(1);
+pub(crate) const TICK: Duration = Duration::from_millis(1);
 
 /// The state of a world on `turmoil`.
-pub(super) struct Turmoil {
-    pub(super) sim: Sim<'static>,
-    pub(super) desk: Rc<Desk>,
+pub(crate) struct Turmoil {
+    pub(crate) sim: Sim<'static>,
+    pub(crate) desk: Rc<Desk>,
     /// The packets that `turmoil` holds between each two hosts, in its order, by their numbers.
-    pub(super) held: BTreeMap<(IpAddr, IpAddr), Vec<u64>>,
+    pub(crate) held: BTreeMap<(IpAddr, IpAddr), Vec<u64>>,
     /// The packets among them that arrive with the next step.
     released: BTreeSet<u64>,
 }
 
 /// State that the world shares with the software of its hosts.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(crate) struct Desk {
     /// The hosts while `turmoil` runs them; at all other times they are in the world.
-    pub(super) hosts: RefCell<Vec<Host>>,
-    pub(super) wakers: RefCell<Vec<Option<Waker>>>,
+    pub(crate) hosts: RefCell<Vec<Host>>,
+    pub(crate) wakers: RefCell<Vec<Option<Waker>>>,
     /// The number of polls in this tick, its limit, and the host polled last.
-    pub(super) polls: Cell<u64>,
-    pub(super) polls_max: Cell<u64>,
-    pub(super) last_polled: Cell<usize>,
+    pub(crate) polls: Cell<u64>,
+    pub(crate) polls_max: Cell<u64>,
+    pub(crate) last_polled: Cell<usize>,
 }
 
 /// The software of a host from a start to its end; the host owns the tasks.
-pub(super) struct Body {
+pub(crate) struct Body {
     desk: Rc<Desk>,
     index: usize,
 }
 
 impl Body {
-    pub(super) fn start(desk: Rc<Desk>, index: usize) -> Body {
+    pub(crate) fn start(desk: Rc<Desk>, index: usize) -> Body {
         desk.hosts.borrow_mut()[index].start();
         Body { desk, index }
     }
@@ -82,7 +82,7 @@ impl Drop for Body {
 
 impl Turmoil {
     /// Returns a network of hosts with these names, and the address of each.
-    pub(super) fn new<'a>(seed: u64, names: impl Iterator<Item = &'a str>) -> (Turmoil, Vec<IpAddr>) {
+    pub(crate) fn new<'a>(seed: u64, names: impl Iterator<Item = &'a str>) -> (Turmoil, Vec<IpAddr>) {
         let mut builder = turmoil::Builder::new();
         // Abandoned connection attempts never free their ports, so there must be enough ports.
         builder.tick_duration(TICK).rng_seed(seed).tcp_capacity(1 << 16).ephemeral_ports(10_000..=65_535);
@@ -93,12 +93,12 @@ impl Turmoil {
     }
 
     /// Lets a packet arrive with the next step.
-    pub(super) fn release(&mut self, number: u64) {
+    pub(crate) fn release(&mut self, number: u64) {
         self.released.insert(number);
     }
 
     /// Delivers the packets that were released.
-    pub(super) fn let_go(&mut self) {
+    pub(crate) fn let_go(&mut self) {
         if self.released.is_empty() {
             return;
         }

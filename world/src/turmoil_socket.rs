@@ -14,7 +14,7 @@ use tokio::{
     sync::mpsc::UnboundedReceiver,
 };
 
-use super::{lock::lock, machine::Machine, wire::Wire};
+use crate::{lock::lock, machine::Machine, wire::Wire};
 
 /// The buffer size in bytes of a connection from a host to itself.
 const LOOPBACK: usize = 1 << 20;
@@ -25,7 +25,7 @@ const GREETING: u8 = b'!';
 
 /// A connection on `turmoil`.
 #[derive(Debug)]
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Remote(turmoil::net::TcpStream, Arc<Wire>),
     /// A connection from a host to itself. `turmoil`'s own loopback takes a tick, while a kernel
     /// takes no time.
@@ -33,7 +33,7 @@ pub(super) enum Stream {
 }
 
 impl Stream {
-    pub(super) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<Stream> {
+    pub(crate) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<Stream> {
         let unknown = || io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}"));
         let address = host.parse().ok().or_else(|| {
             let names = lock(&machine.shared.names);
@@ -67,14 +67,14 @@ impl Stream {
         Ok(Stream::Remote(stream, wire))
     }
 
-    pub(super) fn peer_addr(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn peer_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Stream::Remote(stream, _) => stream.peer_addr(),
             Stream::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
         }
     }
 
-    pub(super) fn local_addr(&self) -> io::Result<SocketAddr> {
+    pub(crate) fn local_addr(&self) -> io::Result<SocketAddr> {
         match self {
             Stream::Remote(stream, _) => stream.local_addr(),
             Stream::Loopback(_, address) => Ok(SocketAddr::new(*address, 0)),
@@ -128,7 +128,7 @@ impl AsyncWrite for Stream {
 }
 
 /// Accepts connections to one port of a host on `turmoil`.
-pub(super) struct Listener {
+pub(crate) struct Listener {
     listener: turmoil::net::TcpListener,
     /// The connections of the host to itself.
     own: Mutex<UnboundedReceiver<DuplexStream>>,
@@ -136,14 +136,14 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    pub(super) async fn bind(machine: &Arc<Machine>, address: (IpAddr, u16)) -> io::Result<Listener> {
+    pub(crate) async fn bind(machine: &Arc<Machine>, address: (IpAddr, u16)) -> io::Result<Listener> {
         let listener = turmoil::net::TcpListener::bind(address).await?;
         let (sender, own) = tokio::sync::mpsc::unbounded_channel();
         lock(&machine.on_turmoil.loopback).insert(address.1, sender);
         Ok(Listener { listener, own: Mutex::new(own), machine: machine.clone() })
     }
 
-    pub(super) async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, SocketAddr)> {
         let (stream, peer) = tokio::select! {
             biased;
             Some(stream) = poll_fn(|cx| lock(&self.own).poll_recv(cx)) => {

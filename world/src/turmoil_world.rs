@@ -5,19 +5,19 @@ use std::{net::IpAddr, rc::Rc, sync::Arc, task::Waker};
 use bytes::Bytes;
 use turmoil::{Protocol, Segment, Sim};
 
-use super::{
+use crate::{
     fabric::Fabric,
     lock::lock,
     parcel::Parcel,
+    time::True,
     timeline::{End, World, WorldError},
     trace::Event,
     turmoil::{Body, Desk, TICK},
 };
-use crate::time::True;
 
 impl World {
     /// Moves the hosts of a new world to `turmoil`, and starts them.
-    pub(super) fn enter_turmoil(&mut self) {
+    pub(crate) fn enter_turmoil(&mut self) {
         let addresses: Vec<IpAddr> = self.hosts.iter().map(|host| host.address).collect();
         let polls_max = self.steps_per_instant;
         self.in_turmoil(|sim, desk| {
@@ -37,13 +37,13 @@ impl World {
     }
 
     /// Starts the software of a host.
-    pub(super) fn start_on_turmoil(&mut self, host: usize) {
+    pub(crate) fn start_on_turmoil(&mut self, host: usize) {
         let address = self.hosts[host].address;
         self.in_turmoil(|sim, _| sim.bounce(address));
     }
 
     /// Drops the tasks of a host.
-    pub(super) fn end_on_turmoil(&mut self, host: usize) {
+    pub(crate) fn end_on_turmoil(&mut self, host: usize) {
         let address = self.hosts[host].address;
         self.in_turmoil(|sim, _| sim.crash(address));
     }
@@ -58,7 +58,7 @@ impl World {
     }
 
     /// Like [`World::run`], tick by tick.
-    pub(super) fn run_in_ticks(&mut self, until: True) -> Result<End, WorldError> {
+    pub(crate) fn run_in_ticks(&mut self, until: True) -> Result<End, WorldError> {
         loop {
             self.carry_out_orders()?;
             if self.finished {
@@ -100,7 +100,7 @@ impl World {
     }
 
     /// Moves new packets of `turmoil` onto the links.
-    pub(super) fn collect_from_turmoil(&mut self) {
+    pub(crate) fn collect_from_turmoil(&mut self) {
         let Fabric::Turmoil(turmoil) = &mut self.fabric else { unreachable!("only asked for on turmoil") };
         let (held, packets, mut sent) = (&mut turmoil.held, &mut self.packets, Vec::new());
         turmoil.sim.links(|links| {

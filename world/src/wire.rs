@@ -13,36 +13,36 @@ use std::{
 
 use tokio::{io::DuplexStream, sync::mpsc::UnboundedSender};
 
-use super::lock::lock;
+use crate::lock::lock;
 
 /// The connections of one host on `turmoil`.
 #[derive(Debug, Default)]
-pub(super) struct OnTurmoil {
+pub(crate) struct OnTurmoil {
     /// The host's ends of connections.
-    pub(super) wires: Mutex<Vec<Weak<Wire>>>,
+    pub(crate) wires: Mutex<Vec<Weak<Wire>>>,
     /// The host's listeners, by port, for connections to itself.
-    pub(super) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
+    pub(crate) loopback: Mutex<BTreeMap<u16, UnboundedSender<DuplexStream>>>,
 }
 
 /// One end of a connection on `turmoil`, for faults: they can abort it, which `turmoil` itself
 /// cannot.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(crate) struct Wire {
     peer: IpAddr,
     aborted: AtomicBool,
-    pub(super) reader: Mutex<Option<Waker>>,
-    pub(super) writer: Mutex<Option<Waker>>,
+    pub(crate) reader: Mutex<Option<Waker>>,
+    pub(crate) writer: Mutex<Option<Waker>>,
 }
 
 impl Wire {
     /// Returns an end of a connection whose other end is on the host with this address.
-    pub(super) fn to(peer: IpAddr) -> Wire {
+    pub(crate) fn to(peer: IpAddr) -> Wire {
         Wire { peer, aborted: AtomicBool::new(false), reader: Mutex::default(), writer: Mutex::default() }
     }
 
     /// Returns an error if the connection was aborted; otherwise registers the waiting task to be
     /// woken by an abort.
-    pub(super) fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
+    pub(crate) fn check(&self, cx: &Context<'_>, waiting: &Mutex<Option<Waker>>) -> io::Result<()> {
         if self.aborted.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::ConnectionReset.into());
         }
@@ -55,12 +55,12 @@ impl Wire {
     }
 
     /// The host of the other end.
-    pub(super) fn peer(&self) -> IpAddr {
+    pub(crate) fn peer(&self) -> IpAddr {
         self.peer
     }
 
     /// Breaks the connection at this end.
-    pub(super) fn abort(&self) {
+    pub(crate) fn abort(&self) {
         self.aborted.store(true, Ordering::Relaxed);
         for waiting in [&self.reader, &self.writer] {
             let waker = lock(waiting).take();

@@ -1,21 +1,24 @@
-//! A node on a host of the world.
+//! A node on a host of the world, and the protocol of real servers that hosts stand for.
 
 use std::{future::Future, io, net::IpAddr, time::Duration};
 
 use bytes::Bytes;
-
-use super::{Event, HostCtx, TcpListener, TcpStream};
-use crate::{
-    config::Config,
-    drive::{DrivenNode, Ends, Fate, Platform, serve},
-    env::{Env, Observation},
-    event::ConnId,
-    server::Server,
+use lockstorm_world::{
+    Event, Fate, HostCtx, Protocol, Request, TcpListener, TcpStream,
     time::{Monotonic, Wall},
 };
 
+use super::{DrivenNode, Ends, Platform, serve, tap::Tap};
+use crate::{
+    config::Config,
+    env::{Env, Observation},
+    event::ConnId,
+    resp::Replies,
+    server::Server,
+};
+
 /// Runs a node on this host until it exits: a new server with this configuration, in `node`, at the
-/// port that the configuration names. Pass it to [`crate::world::Builder::host`].
+/// port that the configuration names. Pass it to [`Builder::host`](lockstorm_world::Builder::host).
 pub async fn run(ctx: HostCtx, config: Config, node: DrivenNode) {
     run_with(ctx, config.port, node, |env, _| Server::new(config, env)).await;
 }
@@ -110,16 +113,42 @@ impl Platform for HostCtx {
     }
 }
 
+/// The commands that a server answers with pushes instead of a reply.
+const ANSWERED_BY_PUSHES: [&[u8]; 6] =
+    [b"SUBSCRIBE", b"PSUBSCRIBE", b"SSUBSCRIBE", b"UNSUBSCRIBE", b"PUNSUBSCRIBE", b"SUNSUBSCRIBE"];
+
+/// The protocol of real servers, for worlds in real time. Pass `Resp::default` to
+/// [`Builder::protocol`](lockstorm_world::Builder::protocol).
+#[derive(Default)]
+pub struct Resp {
+    tap: Tap,
+    replies: Replies,
+}
+
+impl Protocol for Resp {
+    fn feed(&mut self, bytes: &[u8]) {
+        self.tap.feed(bytes);
+    }
+
+    fn next_request(&mut self) -> Result<Option<Request>, Bytes> {
+        let Some((raw, arguments)) = self.tap.next()? else { return Ok(None) };
+        let has_reply = !ANSWERED_BY_PUSHES.iter().any(|name| name.eq_ignore_ascii_case(&arguments[0]));
+        Ok(Some(Request { raw, arguments, has_reply }))
+    }
+
+    fn count_replies(&mut self, bytes: &[u8]) -> u64 {
+        self.replies.count(bytes)
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use lockstorm_world::{
+        Break, Builder, Condition, Latency, MessageFault, Rule, TraceRetention, Verb, World, time::True,
+    };
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
     use super::*;
-    use crate::{
-        drive::Break,
-        time::True,
-        world::{Builder, Condition, Latency, MessageFault, Rule, TraceRetention, Verb, World},
-    };
 
     /// A node `r` and a client `c` 10 ms apart. The client sends each command at its time in
     /// milliseconds without waiting for replies, and observes everything it reads.
@@ -300,6 +329,31 @@ mod tests {
         let mut world = conversation(&[(100, "*1\r\n$x\r\n")]).build();
         world.run(True::from_secs(1)).expect("it runs");
         assert_eq!(replies(&world), r"-ERR Protocol error: invalid bulk length\r\n@120 closed@120");
+    }
+
+    #[test]
+    fn the_requests_of_a_real_server_are_its_commands_and_pushes_are_no_replies() {
+        let mut resp = Resp::default();
+        resp.feed(b"GET a\r\n*2\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n*1\r\n$4\r\nPI");
+        let words =
+            |words: &[&str]| words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
+        let get = Request { raw: Bytes::from("GET a\r\n"), arguments: words(&["GET", "a"]), has_reply: true };
+        assert_eq!(resp.next_request(), Ok(Some(get)));
+        let subscribe = Request {
+            raw: Bytes::from("*2\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n"),
+            arguments: words(&["subscribe", "c"]),
+            has_reply: false,
+        };
+        assert_eq!(resp.next_request(), Ok(Some(subscribe)));
+        assert_eq!(resp.next_request(), Ok(None));
+        resp.feed(b"NG\r\n*1\r\n$x\r\n");
+        assert_eq!(
+            resp.next_request().map(|request| request.map(|request| request.raw)),
+            Ok(Some(Bytes::from("*1\r\n$4\r\nPING\r\n")))
+        );
+        assert_eq!(resp.next_request(), Err(Bytes::from("*1\r\n$x\r\n")));
+        assert_eq!(resp.count_replies(b"$1\r\n1\r\n>3\r\n$1\r\na\r\n$1\r\nb\r\n:1\r\n+PO"), 1);
+        assert_eq!(resp.count_replies(b"NG\r\n"), 1);
     }
 
     #[test]

@@ -5,15 +5,15 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::*;
-use crate::{
+use lockstorm_sim::{
     config::{ClusterOptions, Config},
-    drive::DrivenNode,
+    drive::{DrivenNode, world},
     durability::Disk,
     event::{Action, ConnId, Event as ServerEvent},
     server::Server,
-    world::node,
 };
+
+use super::*;
 
 const NODES: [&str; 6] = ["a", "b", "c", "a1", "b1", "c1"];
 const RANGES: [&str; 3] = ["0-5460", "5461-10922", "10923-16383"];
@@ -55,7 +55,7 @@ impl Cluster {
                 config.cluster.node_timeout_ms = NODE_TIMEOUT_MS;
                 config.cluster.announce_ip = name.into();
                 change(&mut config.cluster);
-                node::run_with(ctx, 6379, driven.clone(), move |env, before| {
+                world::run_with(ctx, 6379, driven.clone(), move |env, before| {
                     let fresh = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
                     let disk = before.map_or(fresh, |server| server.node().persistence.disk.clone());
                     Server::restart(config, disk, env)
@@ -206,7 +206,7 @@ fn two_masters_never_fail_over() {
 /// Returns a function that runs a lone node, which knows the others by its file, and returns its
 /// actions for each event.
 fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
-    let mut env = crate::env::Env::new(1);
+    let mut env = lockstorm_sim::env::Env::new(1);
     let mut config = Config { save: Vec::new(), ..Config::default() };
     config.cluster.enabled = true;
     config.cluster.announce_ip = NODES[at].into();
@@ -277,7 +277,7 @@ fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
 /// A node that receives messages that no node would send continues.
 #[test]
 fn what_strangers_send_to_the_bus_does_no_harm() {
-    let mut env = crate::env::Env::new(1);
+    let mut env = lockstorm_sim::env::Env::new(1);
     let mut config = Config { save: Vec::new(), ..Config::default() };
     config.cluster.enabled = true;
     let disk = Disk { nodes: Some(nodes_conf(0)), ..Disk::default() };

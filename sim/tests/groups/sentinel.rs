@@ -3,10 +3,15 @@
 //!
 //! With `down-after-milliseconds` of 2,000 (D) and links of 1 ms, a tick (h) takes 52 to 100 ms.
 
-use super::*;
-use crate::{
-    config::Config, drive::DrivenNode, env::Env, generation::Generation, server::Server, world::node,
+use lockstorm_sim::{
+    config::Config,
+    drive::{DrivenNode, world},
+    env::Env,
+    generation::Generation,
+    server::Server,
 };
+
+use super::*;
 
 const NODES: [&str; 3] = ["m", "r1", "r2"];
 const SENTINELS: [&str; 3] = ["s1", "s2", "s3"];
@@ -52,7 +57,7 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
             let mut config = Config { replicaof, ..Config::of(group.generation) };
             config.announce.ip = name.into();
             config.announce.priority = if at > 0 { group.priorities[at - 1] } else { 100 };
-            node::run(ctx, config, driven.clone())
+            world::run(ctx, config, driven.clone())
         });
     }
     for name in SENTINELS {
@@ -65,7 +70,7 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
                 group.quorum, group.failover_timeout, group.more
             );
             let config = Config { port: 26379, ..Config::of(group.generation) };
-            node::run_with(ctx, 26379, driven.clone(), move |env: &mut Env, before| {
+            world::run_with(ctx, 26379, driven.clone(), move |env: &mut Env, before| {
                 let saved =
                     before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));
                 Server::sentinel(config, &saved.unwrap_or(file), env).expect("the file can be followed")

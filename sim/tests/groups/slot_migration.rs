@@ -1,10 +1,15 @@
 //! Atomic migrations of slots between Valkey 9 nodes on hosts of the world: masters `a` and `b`,
 //! and a replica `b1` of `b`. Links take 20 ms, a tick comes every 100 ms.
 
-use super::*;
-use crate::{
-    config::Config, drive::DrivenNode, durability::Disk, generation::Generation, server::Server, world::node,
+use lockstorm_sim::{
+    config::Config,
+    drive::{DrivenNode, world},
+    durability::Disk,
+    generation::Generation,
+    server::Server,
 };
+
+use super::*;
 
 /// The nodes, each with its line of the cluster file.
 const NODES: [(&str, &str); 3] = [
@@ -49,7 +54,7 @@ fn play(commands: &'static [Said], orders: &[(i64, &str)], secs: i64) -> Group {
             config.cluster.enabled = true;
             config.cluster.announce_ip = name.into();
             config.repl_diskless_sync_delay = 0;
-            node::run_with(ctx, 6379, driven.clone(), move |env, before| {
+            world::run_with(ctx, 6379, driven.clone(), move |env, before| {
                 let fresh = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
                 let disk = before.map_or(fresh, |server| server.node().persistence.disk.clone());
                 Server::restart(config, disk, env)

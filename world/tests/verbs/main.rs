@@ -1,20 +1,19 @@
 //! The effects of each verb on hosts, connections and clocks, as code on a host sees them.
 
-mod cluster;
 mod half_close;
 mod real;
-mod sentinel;
-mod slot_migration;
 mod states;
 #[cfg(feature = "turmoil")]
 mod turmoil;
 
 use std::{io, time::Duration};
 
+use lockstorm_world::{
+    Builder, ClockId, Condition, Control, End, Engine, Event, HostCtx, Latency, Rate, Record, TcpStream,
+    TraceRetention, Verb, World, WorldError, first_divergence,
+    time::{Monotonic, True},
+};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-
-use super::*;
-use crate::time::{Monotonic, True};
 
 const MS: fn(i64) -> True = True::from_millis;
 

@@ -1,7 +1,8 @@
 //! The notifications about hosts that begin or cease to run.
 
+use lockstorm_world::{World, time::True};
+
 use super::{MS, verb};
-use crate::{time::True, world::World};
 
 #[test]
 fn the_state_of_a_host_is_told_when_it_changes_and_at_no_other_time() {
