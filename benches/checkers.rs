@@ -11,7 +11,7 @@ use lockstorm::{
     judge::checker::check,
     run::{Engine, run},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 use processor::Processor;
 
 const SCENARIOS: [(&str, &str); 2] =

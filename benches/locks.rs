@@ -13,7 +13,7 @@ use lockstorm::{
     run::runner::{Case, judge},
     run::{Engine, run},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 use processor::Processor;
 
 const SCENARIOS: [(&str, &str); 2] =

@@ -9,12 +9,11 @@ use std::time::Duration;
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use lockstorm_sim::{
     config::Config,
-    drive::DrivenNode,
+    drive::{DrivenNode, world},
     durability::Disk,
     server::Server,
-    time::True,
-    world::{self, Builder, HostCtx, Latency, TraceRetention, World},
 };
+use lockstorm_world::{Builder, HostCtx, Latency, TraceRetention, World, time::True};
 use processor::Processor;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -23,7 +22,7 @@ fn nodes(count: usize) -> Builder {
     let latency = Latency::Fixed(Duration::from_millis(1));
     (0..count).fold(World::builder(1).latency(latency).keep(TraceRetention::Nothing), |builder, number| {
         let node = DrivenNode::new();
-        builder.host(format!("n{number}"), move |ctx| world::node::run(ctx, Config::default(), node.clone()))
+        builder.host(format!("n{number}"), move |ctx| world::run(ctx, Config::default(), node.clone()))
     })
 }
 
@@ -45,7 +44,7 @@ fn cluster() -> Builder {
             config.cluster.enabled = true;
             config.cluster.announce_ip = name.clone();
             let disk = Disk { nodes: Some(file.clone()), ..Disk::default() };
-            world::node::run_with(ctx, 6379, node.clone(), move |env, _| Server::restart(config, disk, env))
+            world::run_with(ctx, 6379, node.clone(), move |env, _| Server::restart(config, disk, env))
         })
     })
 }
@@ -60,7 +59,7 @@ fn watched() -> Builder {
             let mut config = Config { save: Vec::new(), ..Config::default() };
             config.announce.ip = name.into();
             config.replicaof = (name != "m").then(|| ("m".into(), 6379));
-            world::node::run(ctx, config, node.clone())
+            world::run(ctx, config, node.clone())
         })
     });
     ["s1", "s2", "s3"].into_iter().fold(builder, |builder, name| {
@@ -70,7 +69,7 @@ fn watched() -> Builder {
                 "sentinel resolve-hostnames yes\nsentinel announce-ip {name}\nsentinel announce-port 26379\nsentinel monitor main m 6379 2\n"
             );
             let config = Config { port: 26379, ..Config::default() };
-            world::node::run_with(ctx, 26379, node.clone(), move |env, _| {
+            world::run_with(ctx, 26379, node.clone(), move |env, _| {
                 Server::sentinel(config.clone(), &file, env).expect("a file that can be followed")
             })
         })

@@ -492,7 +492,7 @@ def check_links(folder, pages, known=None):
 def check_documents():
     """The links of what is read in the repository itself. Chapters have theirs checked in the book, where they lead to the reference."""
     read = lambda paths: {path: Markdown(path.read_text()) for path in paths}
-    documents = [path for folder in (".", "client", "scenarios", "sim") for path in sorted((ROOT / folder).glob("*.md"))
+    documents = [path for folder in (".", "client", "scenarios", "sim", "world") for path in sorted((ROOT / folder).glob("*.md"))
                  if not path.is_symlink()]
     check_links(ROOT, read(documents), read((BOOK / "src").glob("*.md")))
 

@@ -11,7 +11,7 @@ use lockstorm::{
     },
     run::runner::{Case, Runner},
 };
-use lockstorm_sim::world::{Record, TraceRetention};
+use lockstorm_world::{Record, TraceRetention};
 
 /// All stock scenarios.
 static STOCK: LazyLock<Vec<Source>> = LazyLock::new(|| {

@@ -9,7 +9,7 @@ use lockstorm::{
     },
     run::{self, Engine},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 fn play(text: &str) -> History {
     let source = parse("clients.toml", text).unwrap_or_else(|error| panic!("{error}"));

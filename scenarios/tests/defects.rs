@@ -15,7 +15,7 @@ use lockstorm::{
     },
     run::runner::{self, Runner},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 /// A file of `tests/defects/`, its text, and the checkers that falsely found a violation, besides
 /// those that the file has expectations for. Expected violations were missed.

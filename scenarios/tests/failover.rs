@@ -8,7 +8,7 @@ use lockstorm::{
     judge::history::{self, EventKind, History, Reason, Role, Serving},
     run::{self, Engine, Outcome},
 };
-use lockstorm_sim::world::{Event, TraceRetention};
+use lockstorm_world::{Event, TraceRetention};
 
 /// Three masters; `n2` has the lock and a replica. Four clients. A packet takes a millisecond.
 const CLUSTER: &str = r#"

@@ -11,7 +11,7 @@ use lockstorm::{
     },
     run::{self, Engine},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 fn run(text: &str) -> History {
     let source = parse("several.toml", text).unwrap_or_else(|error| panic!("{error}"));

@@ -9,7 +9,7 @@ use lockstorm::{
     judge::history::{EventKind, Outcome},
     run::{self, Engine},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 /// The owner stands still until its lease is over and then releases, when another client has the
 /// lock.

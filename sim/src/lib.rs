@@ -1,4 +1,5 @@
-//! A sans-IO Redis 8.2 in memory, and the virtual world it runs in.
+//! A sans-IO Redis 8.2 in memory, which runs behind sockets or on hosts of a
+//! [world](lockstorm_world).
 //!
 //! The modules in reading order; each imports only those listed before it:
 //!
@@ -6,7 +7,6 @@
 //! | --- | --- |
 //! | [`generation`] | the servers that a node can imitate, and the features in which they differ |
 //! | [`blob`] | the bytes of values and replies |
-//! | [`time`] | the three clocks, and true time |
 //! | [`glob`] | patterns |
 //! | [`log`] | the lines that a node logs |
 //! | [`resp`] | bytes to commands, replies to bytes |
@@ -24,14 +24,13 @@
 //! | [`node`] | the whole state of one node: data, clients, counters |
 //! | [`commands`] | one file per command |
 //! | [`server`] | one step, from an event to its actions |
-//! | [`drive`] | a server behind sockets: of the real network, or of a `turmoil` simulation |
-//! | [`world`] | hosts, clocks and links, a timeline that jumps from event to event, and nodes on such hosts |
+//! | [`drive`] | a server behind sockets: of the real network, of a `turmoil` simulation, or of a host of the world |
+//!
+//! [`time`] is that of the world: the clocks of a host.
 
 pub mod generation;
 
 pub mod blob;
-
-pub mod time;
 
 pub mod glob;
 
@@ -69,6 +68,5 @@ pub mod server;
 
 pub mod drive;
 
-pub mod world;
-
 pub use drive::TestServer;
+pub use lockstorm_world::time;

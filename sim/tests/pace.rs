@@ -6,9 +6,11 @@ use std::time::{Duration, Instant};
 
 use lockstorm_sim::{
     config::Config,
-    drive::DrivenNode,
+    drive::{DrivenNode, world},
+};
+use lockstorm_world::{
+    HostCtx, TraceRetention, World,
     time::{Monotonic, True},
-    world::{self, HostCtx, TraceRetention, World},
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -59,7 +61,7 @@ fn pace() {
                     let server = server.clone();
                     async move {
                         match redis {
-                            true => world::node::run(ctx, Config::default(), server).await,
+                            true => world::run(ctx, Config::default(), server).await,
                             false => ok(ctx).await,
                         }
                     }

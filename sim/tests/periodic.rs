@@ -6,8 +6,8 @@ use lockstorm_sim::{
     env::Env,
     event::{Action, ConnId, Event},
     server::Server,
-    time::{Monotonic, Wall},
 };
+use lockstorm_world::time::{Monotonic, Wall};
 
 const CONN: ConnId = ConnId(1);
 

@@ -11,8 +11,8 @@ use lockstorm_sim::{
     event::ConnId,
     generation::Generation,
     node::{Node, clients::Session},
-    time::Wall,
 };
+use lockstorm_world::time::Wall;
 
 const NOW_MS: i64 = 1_700_000_000_000;
 

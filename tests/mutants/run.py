@@ -41,7 +41,7 @@ WORK = TARGET / "mutation"
 # As they were when the run began: others may change the working tree meanwhile.
 SOURCES = WORK / "sources"
 TREE = WORK / "tree"
-CRATES = {"lockstorm-sim": "sim", "lockstorm-client": "client", "lockstorm": "scenarios"}
+CRATES = {"lockstorm-world": "world", "lockstorm-sim": "sim", "lockstorm-client": "client", "lockstorm": "scenarios"}
 # They read the sources, which are not as they should be in the copy; compare whole runs for minutes; or measure.
 LEFT_OUT = {"tidy", "bench", "determinism", "engines", "pace"}
 # So many seconds of tests are run by one process.

@@ -15,8 +15,8 @@ use lockstorm_sim::{
     event::{Action, ConnId, DiskFault, Event},
     generation::Generation,
     server::Server,
-    time::{Monotonic, Wall},
 };
+use lockstorm_world::time::{Monotonic, Wall};
 
 use crate::wire::Wire;
 

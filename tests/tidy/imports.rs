@@ -7,6 +7,7 @@ use crate::sources::{self, CRATES};
 
 /// The files that declare the modules of a folder in the order of reading.
 const ORDERED: &[&str] = &[
+    "world/src/lib.rs",
     "sim/src/lib.rs",
     "client/src/lib.rs",
     "scenarios/src/lib.rs",
@@ -123,6 +124,8 @@ fn client_and_sim_never_meet() {
 
 /// Words that must not occur in the code of a module, each with the reason.
 const ABSENCES: &[(&str, &[&str])] = &[
+    // The world knows no server and no protocol of one.
+    ("world/src", &["lockstorm", "redis", "Redis"]),
     // The protocol knows no command.
     ("sim/src/resp", &["commands::", "keyspace::"]),
     // A command is a function of its arguments and the keys: no wire, no task, no world.

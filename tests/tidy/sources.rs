@@ -6,7 +6,7 @@ use std::{
 };
 
 /// The folders of the crates.
-pub(crate) const CRATES: &[&str] = &["sim", "client", "scenarios", "cli"];
+pub(crate) const CRATES: &[&str] = &["world", "sim", "client", "scenarios", "cli"];
 
 /// A file, with its path from the root of the repository.
 pub(crate) struct Source {
@@ -54,7 +54,7 @@ pub(crate) fn names_in(folder: &str, ending: &str) -> Vec<String> {
 
 /// The sources of all crates, tests and benches.
 pub(crate) fn all(endings: &[&str]) -> Vec<Source> {
-    let folders = ["sim", "client", "scenarios", "cli", "tests", "benches"];
+    let folders = ["world", "sim", "client", "scenarios", "cli", "tests", "benches"];
     folders
         .iter()
         .filter(|folder| root().join(folder).is_dir())

@@ -148,12 +148,12 @@ fn comments_use_the_words_of_the_glossary() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// Forbids the same words in the names of functions and tests of the simulator and the client;
-/// underscores separate the parts of a name.
+/// Forbids the same words in the names of functions and tests of the world, the simulator and
+/// the client; underscores separate the parts of a name.
 #[test]
 fn functions_are_named_by_the_words_of_the_glossary() {
     let mut found = Vec::new();
-    for source in ["sim", "client"].iter().flat_map(|folder| sources::below(folder, &[".rs"])) {
+    for source in ["world", "sim", "client"].iter().flat_map(|folder| sources::below(folder, &[".rs"])) {
         for (at, line) in source.text.lines().enumerate() {
             let Some(name) = function(line) else { continue };
             for riddle in RIDDLES.iter().filter(|riddle| name.split('_').any(|part| part == **riddle)) {

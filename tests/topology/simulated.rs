@@ -4,12 +4,14 @@ use std::{cell::RefCell, io, rc::Rc, time::Duration};
 
 use lockstorm_sim::{
     config::{Config, options},
-    drive::DrivenNode,
+    drive::{DrivenNode, world},
     env::{Env, Observation},
     generation::Generation,
     server::Server,
+};
+use lockstorm_world::{
+    Condition, HostCtx, Latency, TcpStream, TraceRetention, Verb, World,
     time::{Monotonic, True},
-    world::{Condition, HostCtx, Latency, TcpStream, TraceRetention, Verb, World, node},
 };
 
 use crate::{
@@ -93,7 +95,7 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
         let host = name.clone();
         builder = builder.host(name, move |ctx| {
             let config = config(&rig, &host);
-            node::run_with(ctx, config.port, driven.clone(), move |env, before| match before {
+            world::run_with(ctx, config.port, driven.clone(), move |env, before| match before {
                 Some(before) => Server::restart(config, before.crash(), env),
                 None => Server::new(config, env),
             })
@@ -116,7 +118,7 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
             async move {
                 ctx.sleep_until(Monotonic::from_millis(STARTED)).await;
                 let config = Config { port: 26379, ..Config::of(Generation::Redis70) };
-                node::run_with(ctx, 26379, watched, move |env: &mut Env, before| {
+                world::run_with(ctx, 26379, watched, move |env: &mut Env, before| {
                     let saved =
                         before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));
                     Server::sentinel(config, &saved.unwrap_or(file), env)

@@ -3,7 +3,8 @@
 use std::{ops::ControlFlow, path::PathBuf, slice::from_ref};
 
 use clap::{Args, builder::PossibleValuesParser};
-use lockstorm_sim::{generation::Generation, world::TraceRetention};
+use lockstorm_sim::generation::Generation;
+use lockstorm_world::TraceRetention;
 use miette::{IntoDiagnostic, Result, miette};
 use serde::Serialize;
 

@@ -4,7 +4,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use indexmap::IndexMap;
-use lockstorm_sim::{time::True, world::TraceRetention};
+use lockstorm_world::{TraceRetention, time::True};
 use miette::{Result, bail};
 
 use super::{

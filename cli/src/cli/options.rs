@@ -10,7 +10,7 @@ use clap::{
     Args,
     builder::{PossibleValue, PossibleValuesParser, TypedValueParser},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 
 use super::{interrupts, out::errln};

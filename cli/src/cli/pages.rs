@@ -8,7 +8,7 @@ use std::{
     slice::from_ref,
 };
 
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr};
 
 use super::{

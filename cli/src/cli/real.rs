@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 use miette::{Result, bail};
 
 use super::{
@@ -68,7 +68,7 @@ pub(super) fn run(
             let plan = trial.plan(case);
             let problems = real::impossible(&plan);
             if problems.is_empty() {
-                takes += plan.phases.ends.since(lockstorm_sim::time::True::ZERO);
+                takes += plan.phases.ends.since(lockstorm_world::time::True::ZERO);
                 cases.push(case);
             } else {
                 let (token, on) = (trial.token(case), servers.default());

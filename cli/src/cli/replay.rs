@@ -1,7 +1,7 @@
 //! `lockstorm replay`: runs one case again, and prints all about it.
 
 use clap::Args;
-use lockstorm_sim::world::{Event, TraceRetention};
+use lockstorm_world::{Event, TraceRetention};
 use miette::Result;
 
 use super::{

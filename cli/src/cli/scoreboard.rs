@@ -9,7 +9,7 @@ use std::{
 
 use clap::Args;
 use indexmap::IndexMap;
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
 use serde::Deserialize;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use lockstorm_sim::world::{TraceRetention, first_divergence};
+use lockstorm_world::{TraceRetention, first_divergence};
 use miette::Result;
 
 use super::{

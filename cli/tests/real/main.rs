@@ -17,7 +17,7 @@ use lockstorm::{
     run::runner::{Case, Judged, Runner, judge},
     run::{Engine, Outcome, real},
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use server::{SERVERS, redis};
 use two_ways::changes;

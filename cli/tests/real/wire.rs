@@ -7,10 +7,10 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::{
-    drive::Break,
+use lockstorm_sim::drive::world::Resp;
+use lockstorm_world::{
+    Break, Condition, Engine, Event, HostCtx, Latency, MessageFault, Rule, TraceRetention, Verb, World,
     time::{Monotonic, True},
-    world::{Condition, Engine, Event, HostCtx, Latency, MessageFault, Rule, TraceRetention, Verb, World},
 };
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
@@ -69,6 +69,7 @@ fn conversation(server: SocketAddr, key: &str, verbs: &[(i64, Verb)]) -> (Vec<(S
     let (increment, get) = (format!("INCR {key}\r\n"), format!("GET {key}\r\n"));
     let mut world = World::builder(1)
         .engine(Engine::Real)
+        .protocol(Resp::default)
         .host("r", move |ctx| async move {
             ctx.stand_for(6379, Some(server));
             std::future::pending::<()>().await;

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use super::{
     command::Verb,

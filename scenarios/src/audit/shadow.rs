@@ -10,8 +10,8 @@ use lockstorm_sim::{
     event::{ConnId, Event},
     generation::Generation,
     server::Server,
-    time::Wall,
 };
+use lockstorm_world::time::Wall;
 
 use super::command::Command;
 use crate::judge::object::{Content, Value};

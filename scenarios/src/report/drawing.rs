@@ -7,7 +7,7 @@ use std::{
 };
 
 use indexmap::IndexMap;
-use lockstorm_sim::{time::True, world::Record};
+use lockstorm_world::{Record, time::True};
 use serde_json::{Value, json};
 
 use super::{

@@ -146,7 +146,7 @@ pub(super) fn html(failed: &[FailedCalls]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::time::True;
+    use lockstorm_world::time::True;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::timeline::sentence;
 use crate::judge::{
@@ -81,7 +81,7 @@ pub(super) fn nodes(history: &History) -> Vec<Lane> {
         }
         let Some((lock, owner, mode)) = event.kind.hold() else { continue };
         let key = (event.host, lock, owner, mode);
-        let expires = |until: &Option<lockstorm_sim::time::Wall>| {
+        let expires = |until: &Option<lockstorm_world::time::Wall>| {
             until.and_then(|until| history.clock(event.host).expires(until, event.at)).unwrap_or(True::MAX)
         };
         match &event.kind {

@@ -4,11 +4,8 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use lockstorm_sim::{
-    resp::{Decoder, Limits},
-    time::True,
-    world::{Event, Record},
-};
+use lockstorm_sim::resp::{Decoder, Limits};
+use lockstorm_world::{Event, Record, time::True};
 
 use crate::judge::{
     checker::evidence::words,

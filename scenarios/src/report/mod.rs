@@ -18,7 +18,7 @@ mod timeline;
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::world::Record;
+use lockstorm_world::Record;
 
 use crate::judge::{
     history::History,

@@ -301,7 +301,7 @@ impl Scoreboard {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::time::True;
+    use lockstorm_world::time::True;
 
     use super::*;
     use crate::judge::history::CallKind;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::evidence::words,

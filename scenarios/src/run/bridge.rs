@@ -3,10 +3,7 @@
 use std::{io, time::Duration};
 
 use lockstorm_client::{Boottime, BoxFuture, BoxStream, Env, Monotonic, Wall};
-use lockstorm_sim::{
-    time,
-    world::{ClockId, HostCtx},
-};
+use lockstorm_world::{ClockId, HostCtx, time};
 use tokio::io::BufReader;
 
 /// The clocks, PRNG, connections and tasks of one host, through the production client's seam.

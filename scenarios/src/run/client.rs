@@ -3,9 +3,9 @@
 use std::{cell::Cell, collections::BTreeSet, rc::Rc, time::Duration};
 
 use indexmap::IndexSet;
-use lockstorm_sim::{
+use lockstorm_world::{
+    Condition, HostCtx,
     time::{Monotonic, True},
-    world::{Condition, HostCtx},
 };
 
 use super::{

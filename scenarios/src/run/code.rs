@@ -4,7 +4,7 @@
 use std::{any::Any, fmt, pin::Pin, rc::Rc, sync::Arc, time::Duration};
 
 use lockstorm_client::{Boottime, Builder, Env, Error, Guard};
-use lockstorm_sim::time;
+use lockstorm_world::time;
 
 pub use crate::file::code::Code;
 use crate::{

@@ -3,11 +3,8 @@
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use lockstorm_sim::{
-    cluster::key_slot,
-    time::True,
-    world::{Cause, Condition, HostCtx, Verb},
-};
+use lockstorm_sim::cluster::key_slot;
+use lockstorm_world::{Cause, Condition, HostCtx, Verb, time::True};
 
 use super::{Stage, operator::Operated, reshard};
 use crate::{

@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use crate::{
     file::{

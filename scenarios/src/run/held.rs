@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, collections::BTreeMap, rc::Rc};
 
-use lockstorm_sim::time::Wall;
+use lockstorm_world::time::Wall;
 
 use crate::{
     judge::{

@@ -27,9 +27,10 @@ pub mod worklist;
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 
 use lockstorm_client::wire;
-use lockstorm_sim::{
+use lockstorm_sim::drive::world::Resp;
+use lockstorm_world::{
+    HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World,
     time::{Boottime, Monotonic, True, Wall},
-    world::{HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World},
 };
 
 use crate::{
@@ -45,7 +46,7 @@ use crate::{
     units::{Draw, Span},
 };
 
-pub use lockstorm_sim::world::Engine;
+pub use lockstorm_world::Engine;
 pub use operator::Console;
 use operator::Operated;
 use process::{Planned, Program};
@@ -124,6 +125,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         .engine(engine)
         .epoch(epoch)
         .latency(latency(plan.scenario.network.latency))
+        .protocol(Resp::default)
         .keep(keep);
     let lives = stage.clone();
     builder = builder.state_hook(move |at, host, before, now| lives.host_changed(at, host, before, now));
@@ -307,9 +309,9 @@ fn header(plan: &Plan, title: &str) -> Header {
 }
 
 /// Converts the clock of a host to the form of the history.
-fn segments(clock: &lockstorm_sim::world::Clock) -> Clock {
+fn segments(clock: &lockstorm_world::Clock) -> Clock {
     let segments = clock.segments().map(|segment| {
-        let lockstorm_sim::world::Segment { from, readings, rates } = segment;
+        let lockstorm_world::Segment { from, readings, rates } = segment;
         Segment { from, readings, rates }
     });
     Clock::try_from(segments.collect::<Vec<_>>()).expect("a clock has pieces, in the order of time")

@@ -9,13 +9,13 @@ use std::{
 use lockstorm_sim::{
     cluster::key_slot,
     config::Config,
-    drive::DrivenNode,
+    drive::{DrivenNode, world},
     durability::Disk,
     env::Env,
     event::{DiskFault, Event},
     server::Server,
-    world::{self, HostCtx},
 };
+use lockstorm_world::HostCtx;
 
 use super::{
     Engine, Stage,
@@ -213,6 +213,6 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
         }
         started
     };
-    world::node::run_with(ctx, port, server.node.clone(), start).await;
+    world::run_with(ctx, port, server.node.clone(), start).await;
     operator.abort();
 }

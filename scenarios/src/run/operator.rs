@@ -5,9 +5,8 @@ use std::{cell::RefCell, collections::VecDeque, io, rc::Rc};
 use lockstorm_sim::{
     config::{Config, options},
     event::DiskFault,
-    time::True,
-    world::HostCtx,
 };
+use lockstorm_world::{HostCtx, time::True};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::{Notify, oneshot},

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::{time::True, world::HostCtx};
+use lockstorm_world::{HostCtx, time::True};
 
 use super::{
     Stage, client,
@@ -206,7 +206,7 @@ impl Seen {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::world::TraceRetention;
+    use lockstorm_world::TraceRetention;
 
     use super::*;
     use crate::{

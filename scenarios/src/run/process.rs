@@ -5,7 +5,7 @@
 
 use std::{any::Any, rc::Rc};
 
-use lockstorm_sim::world::{HostCtx, HostState};
+use lockstorm_world::{HostCtx, HostState};
 
 use super::{Engine, Stage, operator::Operated};
 use crate::{file::plan::PlannedHost, run::subject::Local};

@@ -3,10 +3,8 @@
 
 use std::{collections::BTreeMap, rc::Rc, time::Duration};
 
-use lockstorm_sim::{
-    cluster::{SlotSet, key_slot},
-    world::HostCtx,
-};
+use lockstorm_sim::cluster::{SlotSet, key_slot};
+use lockstorm_world::HostCtx;
 
 use super::{Stage, operator::Operated};
 use crate::{

@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, collections::BTreeMap, rc::Rc};
 
-use lockstorm_sim::world::{HostCtx, TcpStream};
+use lockstorm_world::{HostCtx, TcpStream};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 use super::{

@@ -10,7 +10,7 @@ use std::{
     str::FromStr,
 };
 
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use crate::{
     file::{

@@ -5,12 +5,12 @@ use std::{cell::Cell, rc::Rc};
 
 use lockstorm_sim::{
     config::Config,
-    drive::DrivenNode,
+    drive::{DrivenNode, world},
     env::{Env, Observation},
     generation::Generation,
     server::Server,
-    world::{self, HostCtx},
 };
+use lockstorm_world::HostCtx;
 
 use super::{
     Engine, Stage,
@@ -90,7 +90,7 @@ impl Process for SimulatedSentinel {
         let (node, console) = (self.node.clone(), self.operated.console().clone());
         Box::pin(async move {
             let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), PORT, console, password));
-            world::node::run_with(ctx, PORT, node, start).await;
+            world::run_with(ctx, PORT, node, start).await;
             operator.abort();
         })
     }

@@ -11,8 +11,8 @@ use lockstorm_sim::{
     event::ConnId,
     node::clients::Role as SessionRole,
     server::Server,
-    world::HostCtx,
 };
+use lockstorm_world::HostCtx;
 
 use super::held::{Cause, Names, Watched};
 use crate::{

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::world::Stream;
+use lockstorm_world::Stream;
 
 use super::client::{Actor, TakenHold};
 use crate::{
@@ -261,7 +261,7 @@ fn drawn(draw: Draw<Span>, stream: &mut Stream) -> Span {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::world::{Entropy, TraceRetention};
+    use lockstorm_world::{Entropy, TraceRetention};
 
     use super::*;
     use crate::{

@@ -1,7 +1,7 @@
 //! Addresses that belong to no host of their own.
 
 use lockstorm::judge::history::{CommandCount, History};
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use super::play;
 

@@ -1,7 +1,7 @@
 //! Faults by an operator of a cluster: manual failovers, and moved slots.
 
 use lockstorm::judge::history::{EventKind, History, Role, Serving};
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use super::play;
 

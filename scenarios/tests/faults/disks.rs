@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockstorm::judge::history::{Call, EventKind, History, Life, LossCause, Outcome, Role};
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use super::play;
 

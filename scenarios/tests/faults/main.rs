@@ -25,10 +25,7 @@ use lockstorm::{
     run::runner::{Case, judge},
     run::{self, Engine, Outcome},
 };
-use lockstorm_sim::{
-    time::True,
-    world::{Event, TraceRetention},
-};
+use lockstorm_world::{Event, TraceRetention, time::True};
 
 const SETTING: &str = r#"
 [node.m]

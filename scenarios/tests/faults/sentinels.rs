@@ -4,7 +4,7 @@ use lockstorm::{
     judge::history::{EventKind, Role},
     run::Outcome,
 };
-use lockstorm_sim::world::{Event, TraceRetention};
+use lockstorm_world::{Event, TraceRetention};
 
 use super::play;
 

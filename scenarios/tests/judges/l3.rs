@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use lockstorm::judge::history::{History, Mode};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

@@ -14,7 +14,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::judge::history::{Call, EventKind, History, Lock, LockKind, Outcome};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

@@ -30,7 +30,7 @@ use std::{collections::BTreeSet, time::Duration};
 use lockstorm::judge::history::{
     Deadline, Event, EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role,
 };
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use crate::{
     Answer,

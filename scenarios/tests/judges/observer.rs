@@ -17,8 +17,8 @@ use lockstorm_sim::{
     generation::Generation,
     keyspace::{ExpiryRule, Value},
     server::Server,
-    time::{True, Wall},
 };
+use lockstorm_world::time::{True, Wall};
 
 /// A change of one owner's hold, its time, and the client that sent the command.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]

@@ -11,7 +11,7 @@ use lockstorm::judge::history::{
     Call, Deadline, Ended, Event, EventKind, Fence, Header, History, Host, HostKind, Life, Lock, LockKind,
     Mode, Outcome, Owner, Party, Reason,
 };
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 /// A stretch of true time in which an owner had a lock, by promise or by belief; its end is
 /// exclusive.

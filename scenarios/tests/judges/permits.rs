@@ -5,7 +5,7 @@
 //! promised.
 
 use lockstorm::judge::history::{EventKind, History, LockKind, Owner};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

@@ -15,7 +15,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::judge::history::{Event, EventKind, History, Lock, Outcome};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

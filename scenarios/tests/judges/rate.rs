@@ -14,7 +14,7 @@
 use std::time::Duration;
 
 use lockstorm::judge::history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome, Owner};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use lockstorm::judge::history::{Call, Deadline, EventKind, History, Host, Lock, LockKind, Mode, Owner};
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use crate::{
     Answer,

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 use crate::{differences, stock, told};
 

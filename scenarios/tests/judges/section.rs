@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use lockstorm::judge::history::{Accepted, Event, EventKind, History, Lock, Owner};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::past::{Stretch, believed, ends_belief, excludes, promised, shown};
 

@@ -11,7 +11,7 @@
 use std::{collections::BTreeSet, time::Duration};
 
 use lockstorm::judge::history::{Call, History, Lock, Outcome, Owner};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

@@ -21,7 +21,7 @@ use lockstorm::judge::{
     history::{Fault, History, Host, HostKind, Lock, LockKind, Outcome, Owner},
     verdict::Quantity,
 };
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

@@ -62,7 +62,7 @@ use std::time::Duration;
 use lockstorm::judge::history::{
     ClockId, Event, EventKind, History, Host, Life, Lock, LossCause, Role, Serving,
 };
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     Answer,

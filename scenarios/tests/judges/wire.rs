@@ -35,9 +35,9 @@ use lockstorm::{
     },
     run::{self, Engine, Outcome},
 };
-use lockstorm_sim::{
+use lockstorm_world::{
+    Event, TraceRetention,
     time::{True, Wall},
-    world::{self, TraceRetention},
 };
 use redis::{Parser, Value};
 
@@ -152,14 +152,14 @@ impl<'a> Watched<'a> {
                 story.push(Happens::Becomes(role, at));
             }
             match &record.event {
-                world::Event::Started { incarnation } if *incarnation > 0 => {
+                Event::Started { incarnation } if *incarnation > 0 => {
                     held.clear();
                     story.push(Happens::Restarts);
                 }
-                world::Event::Effect { effect } if effect.starts_with("expired ") => {
+                Event::Effect { effect } if effect.starts_with("expired ") => {
                     story.push(Happens::Expires(clocks.wall));
                 }
-                world::Event::Request { client, connection, command } => {
+                Event::Request { client, connection, command } => {
                     let Some(client) = history.header.host(client) else { continue };
                     let (at, wall, connection) = (record.at, clocks.wall, *connection);
                     let other_node =
@@ -179,7 +179,7 @@ impl<'a> Watched<'a> {
                         }
                     }
                 }
-                world::Event::Reply { client, connection, bytes } => {
+                Event::Reply { client, connection, bytes } => {
                     let Some(client) = history.header.host(client) else { continue };
                     let place = (client, *connection);
                     if !held.contains_key(&place) {

@@ -1,18 +1,19 @@
 //! Runs a server behind sockets. The loop is written once, for any [`Platform`]. There are three
-//! thin platforms: the real network and a host of a user's own `turmoil::Sim` are here, and a host
-//! of the world is in [`world::node`](crate::world::node).
+//! thin platforms: the real network, a host of a user's own `turmoil::Sim`, and a host of the
+//! [`world`].
 
 mod clock;
-mod fate;
 mod node;
 mod outgoing;
 mod ports;
+mod tap;
 mod test_server;
 mod wire;
 
 pub mod tokio;
 #[cfg(feature = "turmoil")]
 pub mod turmoil;
+pub mod world;
 
 use std::{
     future::Future,
@@ -23,9 +24,9 @@ use std::{
 
 use ::tokio::io::{AsyncRead, AsyncWrite};
 use bytes::Bytes;
+use lockstorm_world::Fate;
 
 pub use clock::ManualClock;
-pub use fate::{Break, Fate};
 pub use node::{DrivenNode, serve};
 pub use ports::bind;
 pub use test_server::{TestServer, TestServerBuilder};

@@ -10,14 +10,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
+use lockstorm_world::{Break, Fate};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::{Break, Ends, Fate, Platform, node::Driver, outgoing::Outgoing};
-use crate::{
-    event::{ConnId, Event},
-    resp::{Decoder, Limits},
-};
+use super::{Ends, Platform, node::Driver, outgoing::Outgoing, tap::Tap};
+use crate::event::{ConnId, Event};
 
 /// Number of bytes that one read takes at most, as in Redis (`PROTO_IOBUF_LEN`).
 pub(super) const READ: usize = 16 << 10;
@@ -49,13 +47,6 @@ pub(super) async fn carry<P: Platform>(
 }
 
 type Delay = Pin<Box<dyn Future<Output = ()>>>;
-
-/// Splits the bytes of a client into commands, so that faults can pick one.
-#[derive(Default)]
-struct Tap {
-    raw: BytesMut,
-    decoder: Decoder,
-}
 
 struct Wire<P: Platform> {
     driver: Rc<Driver<P>>,
@@ -198,8 +189,7 @@ impl<P: Platform> Wire<P> {
                     self.give(bytes)
                 }
                 Some(tap) => {
-                    tap.raw.extend_from_slice(buffer.filled());
-                    tap.decoder.feed(buffer.filled());
+                    tap.feed(buffer.filled());
                     Next::Again
                 }
             },
@@ -209,17 +199,14 @@ impl<P: Platform> Wire<P> {
     /// Takes the next whole command out of the tap, if there is one, and applies its fate.
     fn next_command(&mut self) -> Option<Next> {
         let tap = self.tap.as_mut()?;
-        let arguments = match tap.decoder.next(&Limits::default()) {
-            Ok(arguments) => arguments?,
-            Err(_) => {
+        let (raw, arguments) = match tap.next() {
+            Ok(command) => command?,
+            Err(rest) => {
                 // The server reports the protocol error.
-                let rest = std::mem::take(&mut tap.raw).freeze();
                 self.tap = None;
                 return Some(self.give(rest));
             }
         };
-        let length = tap.raw.len() - tap.decoder.unread();
-        let raw = tap.raw.split_to(length).freeze();
         let platform = &self.driver.platform;
         let fate = platform.request(self.peer, self.conn, &raw, &arguments);
         if fate.request_delay.is_zero() {

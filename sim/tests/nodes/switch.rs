@@ -12,8 +12,8 @@ use lockstorm_sim::{
     env::Env,
     event::{Action, ConnId, DiskFault, Event},
     server::Server,
-    time::{Monotonic, Wall},
 };
+use lockstorm_world::time::{Monotonic, Wall};
 
 /// The delay of bytes and connections between nodes.
 pub(crate) const LATENCY: Duration = Duration::from_millis(1);

@@ -12,8 +12,8 @@ use std::{
 use lockstorm_sim::{
     drive::DrivenNode,
     log::{Level, Line},
-    time::Wall,
 };
+use lockstorm_world::time::Wall;
 use miette::{IntoDiagnostic, Result, WrapErr};
 
 /// The signs for the role in a line.

@@ -1,6 +1,6 @@
 //! `clock_freeze = "host"`: the clocks stop, the host runs.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `clock_rate = { host, rate }`: all clocks of a host run fast or slow.
 
-use lockstorm_sim::world::{Condition, Rate as WorldRate};
+use lockstorm_world::{Condition, Rate as WorldRate};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! `clock_slew = { host, by, over }`: the wall clock drifts to another time, as under a time daemon
 //! that never steps it.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `clock_step = { host, by }`: the wall clock jumps, as under an operator or a time daemon.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

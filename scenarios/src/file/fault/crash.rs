@@ -1,6 +1,6 @@
 //! `crash = "host"`: the host stops, and starts again when no crash keeps it down any more.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

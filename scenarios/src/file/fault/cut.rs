@@ -1,6 +1,6 @@
 //! `cut = { from, to }`: packets wait, and travel on when the cut heals.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

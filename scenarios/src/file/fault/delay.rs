@@ -1,6 +1,6 @@
 //! `delay = { of, request | reply }`: one command, or its reply, comes late.
 
-use lockstorm_sim::world::MessageFault;
+use lockstorm_world::MessageFault;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! `drop_connection = { command, .. }`: a connection breaks at a command, before or after it is
 //! executed.
 
-use lockstorm_sim::{drive::Break, world::MessageFault};
+use lockstorm_world::{Break, MessageFault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `lose_disk = "host"`: the host crashes, and starts again in its initial state.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `lose_reply = { command, .. }`: a command is executed, and its reply never arrives.
 
-use lockstorm_sim::{drive::Break, world::MessageFault};
+use lockstorm_world::{Break, MessageFault};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

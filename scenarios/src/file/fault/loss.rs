@@ -1,7 +1,7 @@
 //! `loss = { from, to, share }`: some packets must be retransmitted. Over TCP this delays data and
 //! never leaves a gap.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! The commands to which a fault on messages applies.
 
-use lockstorm_sim::world::{Condition, MessageFault, Rule};
+use lockstorm_world::{Condition, MessageFault, Rule};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

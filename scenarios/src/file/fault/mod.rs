@@ -33,10 +33,8 @@ mod trigger;
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm_sim::{
-    event::DiskFault,
-    world::{Condition, Verb},
-};
+use lockstorm_sim::event::DiskFault;
+use lockstorm_world::{Condition, Verb};
 
 use crate::{
     file::{one_of::one_of, selector::Hosts},

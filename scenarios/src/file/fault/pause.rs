@@ -1,6 +1,6 @@
 //! `pause = "host"`: the process stops, its clocks continue.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

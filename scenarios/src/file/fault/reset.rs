@@ -1,6 +1,6 @@
 //! `reset = { from, to }`: every connection between the two sides breaks.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

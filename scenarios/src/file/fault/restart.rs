@@ -1,6 +1,6 @@
 //! `restart = "host"`: a crashed host comes up again.
 
-use lockstorm_sim::world::Verb;
+use lockstorm_world::Verb;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,6 +1,6 @@
 //! `slow = { from, to, by }`: every packet takes longer by `by`.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -1,7 +1,7 @@
 //! `suspend = "host"`: the machine sleeps. Its boottime and wall clock continue, its monotonic
 //! clock stops.
 
-use lockstorm_sim::world::Condition;
+use lockstorm_world::Condition;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

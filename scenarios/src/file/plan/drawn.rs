@@ -3,7 +3,7 @@
 use std::any::Any;
 
 use indexmap::IndexMap;
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use serde::Serialize;
 use serde_json::Value;
 

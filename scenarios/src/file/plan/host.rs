@@ -2,7 +2,7 @@
 
 use std::{any::Any, fmt, rc::Rc};
 
-use lockstorm_sim::world::Entropy;
+use lockstorm_world::Entropy;
 
 use super::PlannedNode;
 use crate::{

@@ -16,7 +16,7 @@ mod software;
 use std::{any::Any, fmt, rc::Rc};
 
 use indexmap::IndexSet;
-use lockstorm_sim::world::Entropy;
+use lockstorm_world::Entropy;
 
 use crate::{
     file::{

@@ -2,10 +2,7 @@
 
 use std::{fmt, time::Duration};
 
-use lockstorm_sim::{
-    time::True,
-    world::{Entropy, Stream},
-};
+use lockstorm_world::{Entropy, Stream, time::True};
 
 use super::{PlannedHost, links::all, phases::Phases};
 use crate::{

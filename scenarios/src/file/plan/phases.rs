@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     file::scenario::{Lock, Scenario, StepEntry},

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lockstorm_sim::world::Entropy;
+use lockstorm_world::Entropy;
 
 use crate::{
     file::{

@@ -92,7 +92,7 @@ fn a_run_that_was_given_up_proves_nothing() {
 #[test]
 fn what_two_owners_have_at_once_is_told_apart_by_who_is_mistaken() {
     use crate::judge::history::{LockKind, story::Story};
-    use lockstorm_sim::time::True;
+    use lockstorm_world::time::True;
     type AtOnce = &'static [(i64, i64)];
     let held = || Story::one_node().locks("c1", "m", 1_000).at(500);
     let in_turn = held().unlocks("c1", "m").at(600).locks("c2", "m", 1_000);

@@ -3,7 +3,7 @@
 
 use std::{fmt, time::Duration};
 
-use lockstorm_sim::time::{Boottime, Monotonic, True, Wall};
+use lockstorm_world::time::{Boottime, Monotonic, True, Wall};
 use serde::{Deserialize, Serialize};
 
 use super::id::nanos;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 use serde::{Deserialize, Serialize};
 
 use super::{

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use serde::{Deserialize, Serialize};
 
 use super::{Call, EventKind, History, Host, Outcome, id::nanos};

@@ -6,7 +6,7 @@ use std::{
     io::{self, BufRead, Write},
 };
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lockstorm_client::wire;
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
@@ -433,7 +433,7 @@ impl Header {
     ///
     /// ```
     /// # use lockstorm::judge::history::{Header, HostInfo, HostKind};
-    /// # use lockstorm_sim::time::True;
+    /// # use lockstorm_world::time::True;
     /// let node = |name: &str, server: &str| HostInfo { server: Some(server.into()), ..HostInfo::new(name, HostKind::Node) };
     /// let header = Header::new("mixed", vec![node("m", "Redis 7.0.15"), node("r", "Valkey 9.1.2")], vec![], True::ZERO);
     /// assert_eq!(header.servers(), "m: Redis 7.0.15, r: Valkey 9.1.2");

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 macro_rules! ids {

@@ -18,7 +18,7 @@ pub(crate) mod story;
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use serde::{Deserialize, Serialize};
 
 pub use clock::{Clock, ClockId, Deadline, Segment};

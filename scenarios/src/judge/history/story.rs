@@ -3,7 +3,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use super::{
     Accepted, Authority, Bounds, Call, Clock, ClockId, CommandCount, Deadline, Drift, Ended, EventKind,

@@ -3,7 +3,7 @@
 
 use std::{fmt, str::FromStr};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::{Lock, Owner};
 

@@ -5,7 +5,7 @@
 //! reader's field may remain after its leases have ended, while others keep the hash alive; such a
 //! field is no hold.
 
-use lockstorm_sim::time::Wall;
+use lockstorm_world::time::Wall;
 
 use super::{Content, Hold, Holding, Holds, Keys, Known, Object, Value, exclusive};
 use crate::judge::history::{self, Mode, SAME_END};

@@ -258,8 +258,8 @@ mod tests {
         let witness = Witness {
             summary: "both".to_owned(),
             story: Vec::new(),
-            from: lockstorm_sim::time::True::ZERO,
-            until: lockstorm_sim::time::True::ZERO,
+            from: lockstorm_world::time::True::ZERO,
+            until: lockstorm_world::time::True::ZERO,
             lock: None,
             owners: Vec::new(),
         };

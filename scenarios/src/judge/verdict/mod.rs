@@ -9,7 +9,7 @@ mod share;
 
 use std::time::Duration;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use serde::Serialize;
 
 use crate::judge::history::{Lock, Owner};

@@ -2,7 +2,7 @@
 
 mod short;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use serde::Serialize;
 
 use super::timeline::sentence;

@@ -51,7 +51,7 @@ fn distances(links: &[Link]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::time::True;
+    use lockstorm_world::time::True;
 
     use super::*;
 

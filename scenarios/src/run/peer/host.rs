@@ -7,10 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::{
-    time::True,
-    world::{HostCtx, HostState},
-};
+use lockstorm_world::{HostCtx, HostState, time::True};
 use tokio::{io::AsyncWriteExt, sync::mpsc};
 
 use super::{Can, Hello, InitLock, Link, Peer, PeerProcess, Pipes, Reader, Request};

@@ -12,8 +12,8 @@ use lockstorm_sim::{
     event::{ConnId, Event},
     generation::Generation,
     server::Server,
-    time::Wall,
 };
+use lockstorm_world::time::Wall;
 
 use crate::judge::object::{Keys, Value};
 

@@ -22,9 +22,9 @@ use std::{
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
-use lockstorm_sim::{
+use lockstorm_world::{
+    Condition, HostCtx, HostState,
     time::{True, Wall},
-    world::{Condition, HostCtx, HostState},
 };
 
 use tokio::sync::{Notify, oneshot};

@@ -9,9 +9,9 @@
 use std::{cell::Cell, ops::Range, pin::pin, rc::Rc, time::Duration};
 
 use bytes::Bytes;
-use lockstorm_sim::{
+use lockstorm_world::{
+    HostCtx, TcpStream,
     time::{True, Wall},
-    world::{HostCtx, TcpStream},
 };
 use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, aio::MultiplexedConnection};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockstorm_sim::time::Boottime;
+use lockstorm_world::time::Boottime;
 
 use super::names::Line;
 use crate::judge::history::{Host, Lock, Mode, Owner};

@@ -18,7 +18,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use tokio::sync::Notify;
 
 use self::{beliefs::Beliefs, modes::Modes, names::Names, triggers::Triggers};

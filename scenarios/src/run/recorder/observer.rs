@@ -1,9 +1,9 @@
 //! Converts the production client's events about its holds to events of the history.
 
 use lockstorm_client::{LossCause, Observer, WokenBy};
-use lockstorm_sim::{
+use lockstorm_world::{
+    ClockId,
     time::{Boottime, Monotonic},
-    world::ClockId,
 };
 
 use super::{HistoryWriter, Line, beliefs::Belief};

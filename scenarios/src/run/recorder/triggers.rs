@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::{
     file::fault::{Happening, Trigger},

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::world::{ClockId, HostCtx};
+use lockstorm_world::{ClockId, HostCtx};
 
 use super::{Line, Shared, beliefs::Entry};
 use crate::{

@@ -12,7 +12,7 @@ pub(crate) mod together;
 
 use std::{collections::BTreeMap, pin::Pin, rc::Rc, time::Duration};
 
-use lockstorm_sim::world::HostCtx;
+use lockstorm_world::HostCtx;
 
 use crate::{
     file::{

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::{time::Wall, world::HostCtx};
+use lockstorm_world::{HostCtx, time::Wall};
 use tokio::sync::Notify;
 
 use super::{Ask, Counting, Failure, Held, Local, Patience, Subject, SubjectContext, not_so};

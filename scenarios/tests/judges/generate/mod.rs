@@ -9,7 +9,7 @@ use lockstorm::judge::history::{
     Authority, Bounds, Clock, Drift, Ended, Fence, Header, History, Host, HostInfo, HostKind, LockInfo,
     LockKind, Owner, Resource, Segment,
 };
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 use proptest::{
     arbitrary::any,
     collection::vec,

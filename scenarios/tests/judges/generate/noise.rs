@@ -6,7 +6,7 @@ use lockstorm::judge::history::{
     Life, Lock, LockKind, LossCause, Mode, Op, Outcome, Owner, Party, Reason, Role, Segment, Serving, Wait,
     Wake,
 };
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 use proptest::strategy::Strategy;
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use lockstorm::judge::history::{Host, Lock, Mode, Op, Owner};
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 /// The grants that count together: those of a limiter, or those of one of its clients.
 pub(super) type Counted = (Lock, Option<Host>);

@@ -11,7 +11,7 @@ use lockstorm::judge::history::{
     Accepted, Call, ClockId, Deadline, EventKind, History, Host, Lock, LockKind, LossCause, Mode, Op,
     Outcome, Owner, Party, Reason, Serving, Wait, Wake,
 };
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 use proptest::strategy::Strategy;
 
 use super::{

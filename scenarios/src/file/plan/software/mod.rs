@@ -10,7 +10,7 @@ mod probe;
 mod resource;
 mod sentinel;
 
-use lockstorm_sim::world::Entropy;
+use lockstorm_world::Entropy;
 
 use super::host::PlannedHost;
 use crate::file::scenario::Scenario;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use lockstorm_sim::world::Entropy;
+use lockstorm_world::Entropy;
 
 use crate::{
     file::{

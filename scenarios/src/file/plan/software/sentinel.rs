@@ -2,7 +2,8 @@
 
 use std::rc::Rc;
 
-use lockstorm_sim::{generation::Generation, world::Entropy};
+use lockstorm_sim::generation::Generation;
+use lockstorm_world::Entropy;
 
 use crate::{
     file::{

@@ -1,6 +1,6 @@
 //! The masters of a lock among the nodes of its group, over time.
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::words;
 use crate::judge::history::{EventKind, History, Host, Life, Lock, Role};

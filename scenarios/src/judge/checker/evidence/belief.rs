@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::interval::interval;
 use crate::judge::history::{Deadline, EventKind, History, Life, Lock, Mode, Owner, Reason};

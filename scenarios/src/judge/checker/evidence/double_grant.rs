@@ -3,7 +3,7 @@
 
 use std::{ops::Range, time::Duration};
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use super::{authority::Service, interval::Overlap, promise::Promise};
 use crate::judge::history::{ClockId, Event, EventKind, History, Host, Life, LossCause};

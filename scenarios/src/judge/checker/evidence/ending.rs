@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::{
     authority::{is_replicated, services},

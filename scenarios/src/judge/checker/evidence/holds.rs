@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::checker::Evidence;
 use crate::judge::history::{EventKind, Lock, Mode, Owner};

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::history::{Lock, Mode, Owner};
 

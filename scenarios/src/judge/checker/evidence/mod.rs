@@ -16,7 +16,7 @@ pub(crate) mod words;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use self::{
     authority::{Service, is_replicated, services, two_masters},

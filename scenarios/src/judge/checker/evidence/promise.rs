@@ -26,7 +26,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::interval::interval;
 use crate::judge::history::{Authority, EventKind, History, Host, Lock, Mode, Owner, Reason};

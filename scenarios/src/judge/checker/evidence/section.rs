@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::interval::interval;
 use crate::judge::checker::evidence::Evidence;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::checker::evidence::Evidence;
 use crate::judge::history::{Lock, Outcome, Owner};

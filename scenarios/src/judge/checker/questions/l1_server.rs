@@ -364,7 +364,8 @@ mod tests {
         let story = majority().at(1).clocks("c", [1, 1, 1], [20_000, 0, 0]);
         let expires = story.at(1).ends(25_000);
         let c = expires.header.host("c").expect("c");
-        let reading = expires.clock(c).reading(ClockId::Wall, lockstorm_sim::time::True::from_millis(9_806));
+        let reading =
+            expires.clock(c).reading(ClockId::Wall, lockstorm_world::time::True::from_millis(9_806));
         assert!(reading > 10_001_000_000, "{reading}");
         let found = first_line("l1", &red_lock(majority(), 9_805));
         assert_eq!(found, "violated overlap=94ms times=1");

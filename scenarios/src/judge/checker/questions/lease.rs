@@ -22,7 +22,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use crate::judge::{
     checker::{

@@ -4,7 +4,7 @@
 //! if it has one. A server that takes it back earlier, because its clock or a client's says that it
 //! has expired, and grants it again, has promised too many.
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::{
@@ -154,7 +154,7 @@ mod tests {
         let witness =
             findings.iter().find_map(|one| (one.checker == "permits").then(|| one.verdict.witness())?);
         let witness = witness.expect("it is violated");
-        let at = |ms: i64| lockstorm_sim::time::True::from_nanos(ms * 1_000_000);
+        let at = |ms: i64| lockstorm_world::time::True::from_nanos(ms * 1_000_000);
         assert_eq!((witness.from, witness.until), (at(500), at(700)));
     }
 }

@@ -18,7 +18,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::{

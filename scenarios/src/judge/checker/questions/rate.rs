@@ -15,7 +15,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::{
@@ -264,7 +264,7 @@ fn kept_waiting(evidence: &Evidence<'_>, wait: &Starved, calm: True) -> Witness 
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::time::True;
+    use lockstorm_world::time::True;
 
     use super::{Grant, free_since};
     use crate::judge::{

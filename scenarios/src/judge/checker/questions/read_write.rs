@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use lockstorm_sim::time::{True, Wall};
+use lockstorm_world::time::{True, Wall};
 
 use crate::judge::{
     checker::{

@@ -26,7 +26,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::{
@@ -304,7 +304,7 @@ fn witness(
         },
         words::instant(event.at)
     );
-    let story = ending(history, lock, &[owner], lockstorm_sim::time::True::ZERO, event.at);
+    let story = ending(history, lock, &[owner], lockstorm_world::time::True::ZERO, event.at);
     Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner] }
 }
 

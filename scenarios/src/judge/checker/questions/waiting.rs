@@ -22,7 +22,7 @@
 
 use std::{cmp::Reverse, collections::BTreeMap, time::Duration};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::{

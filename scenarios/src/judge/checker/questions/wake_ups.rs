@@ -19,7 +19,7 @@
 
 use std::{collections::BTreeMap, collections::BTreeSet, time::Duration};
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     checker::{

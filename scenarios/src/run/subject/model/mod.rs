@@ -33,7 +33,7 @@ impl ClockName {
 
     /// Converts a time of the clock to the form of the history.
     fn deadline(self, nanos: i64) -> Deadline {
-        use lockstorm_sim::time;
+        use lockstorm_world::time;
         match self {
             ClockName::Boottime => time::Boottime::from_nanos(nanos).into(),
             ClockName::Monotonic => time::Monotonic::from_nanos(nanos).into(),

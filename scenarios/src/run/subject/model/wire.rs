@@ -3,7 +3,7 @@
 use std::{cell::RefCell, collections::BTreeSet, sync::Arc, time::Duration};
 
 use lockstorm_client::Env;
-use lockstorm_sim::world::HostCtx;
+use lockstorm_world::HostCtx;
 use redis::{
     AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, Value,
     aio::MultiplexedConnection,

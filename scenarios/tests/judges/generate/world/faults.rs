@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use lockstorm::judge::history::{
     Clock, ClockId, EventKind, GainCause, Host, Life, Lock, LossCause, Owner, Role, Segment, Serving,
 };
-use lockstorm_sim::time::Wall;
+use lockstorm_world::time::Wall;
 
 use super::{Key, LEASES, Node, Wants, World, one_of};
 

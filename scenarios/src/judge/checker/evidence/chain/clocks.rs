@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::{Chain, What, gives};
 use crate::judge::history::{ClockId, Event, EventKind, Fault, Host, Lock, LossCause, Owner, Reason, Wake};

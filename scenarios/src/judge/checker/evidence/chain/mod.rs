@@ -19,7 +19,7 @@ use std::{
     time::Duration,
 };
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use crate::judge::{
     history::{

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 use super::{Chain, ends, has};
 use crate::judge::history::{Call, Event, EventKind, Host, HostKind, LockKind, Op, Outcome, Owner, Role};

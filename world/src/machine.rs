@@ -1,0 +1,242 @@
+//! The part of a host that outlives its software: its name, its clocks and their timers; and the
+//! state that all hosts share.
+
+use std::{
+    any::Any,
+    collections::{BTreeMap, VecDeque},
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Arc, Mutex, Weak,
+        atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
+    },
+    task::{Wake, Waker},
+};
+
+use tokio::sync::Notify;
+
+#[cfg(feature = "turmoil")]
+use crate::wire::OnTurmoil;
+use crate::{
+    clock::Clock,
+    conn::{Conn, Sent},
+    control::Control,
+    engine::Engine,
+    entropy::{Entropy, Stream},
+    lock::lock,
+    protocol::NewProtocol,
+    rule::Rules,
+    sleeper::Sleeper,
+    time::{Monotonic, True},
+    trace::{Event, HostName, Trace},
+};
+
+/// The payload of a panic.
+pub(crate) type Panic = Box<dyn Any + Send>;
+
+/// State that the world shares with the code on its hosts. Only one thread uses it, so no lock is
+/// ever contended; locks are needed because client code requires futures that are `Send`.
+pub(crate) struct Shared {
+    pub(crate) now: AtomicI64,
+    pub(crate) entropy: Entropy,
+    pub(crate) control: Control,
+    pub(crate) trace: Mutex<Trace>,
+    pub(crate) rules: Mutex<Rules>,
+    pub(crate) ready: Mutex<VecDeque<usize>>,
+    pub(crate) sleeper: Arc<Sleeper>,
+    pub(crate) panic: Mutex<Option<Panic>>,
+    pub(crate) names: Mutex<BTreeMap<IpAddr, HostName>>,
+    /// The hosts behind the additional addresses, by address.
+    pub(crate) addresses: Mutex<BTreeMap<String, String>>,
+    pub(crate) engine: Engine,
+    /// The protocol of server processes, if message rules apply to them.
+    pub(crate) protocol: Option<NewProtocol>,
+    /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
+    pub(crate) real: Mutex<RealPorts>,
+    pub(crate) sent: Arc<Sent>,
+}
+
+impl Shared {
+    pub(crate) fn now(&self) -> True {
+        True::from_nanos(self.now.load(Ordering::Relaxed))
+    }
+
+    /// Returns the host that a dialed name leads to: that of an additional address, or the host of
+    /// this name.
+    pub(crate) fn dialed_by(&self, name: &str) -> String {
+        lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
+    }
+}
+
+/// The real addresses of this machine behind the ports of the world, and the connections between
+/// them.
+#[derive(Debug, Default)]
+pub(crate) struct RealPorts {
+    /// The index of each host.
+    pub(crate) hosts: BTreeMap<HostName, usize>,
+    /// The listeners, by host and port.
+    pub(crate) listeners: BTreeMap<(String, u16), RealListener>,
+    /// Notified when an awaited listener exists.
+    pub(crate) listening: Arc<Notify>,
+    /// The hosts that opened connections, by the local port of each connection.
+    pub(crate) dialed: BTreeMap<u16, HostName>,
+    /// The connections between hosts.
+    pub(crate) conns: Vec<Weak<Conn>>,
+    /// The addresses at which server processes reach other hosts, by both hosts and the port.
+    pub(crate) gates: BTreeMap<(HostName, String, u16), SocketAddr>,
+}
+
+/// A listener of a host.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct RealListener {
+    /// The real address; `None` while the listener is awaited.
+    pub(crate) address: Option<SocketAddr>,
+    /// True for a listener of a server process, false for one of code in this process.
+    pub(crate) is_server: bool,
+}
+
+/// The deadline of a timer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Alarm {
+    /// The host's monotonic clock.
+    Clock(Monotonic),
+    /// True time, for delays on the wire.
+    Wire(True),
+}
+
+/// The smallest alarm of each kind.
+const CLOCK: Alarm = Alarm::Clock(Monotonic::from_nanos(i64::MIN));
+const WIRE: Alarm = Alarm::Wire(True::from_nanos(i64::MIN));
+
+/// The wakers of timers. The number distinguishes timers of one instant, in the order of their
+/// creation.
+pub(crate) type Timers = BTreeMap<(Alarm, u64), Waker>;
+
+/// The part of a host that outlives its software: its name, its clocks and their timers.
+pub(crate) struct Machine {
+    pub(crate) index: usize,
+    pub(crate) name: HostName,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) clock: Mutex<Clock>,
+    pub(crate) timers: Mutex<Timers>,
+    /// The time of the next timer, in nanoseconds of true time; recomputed when a timer or the
+    /// clock has changed.
+    next_due: AtomicI64,
+    pub(crate) next_due_known: AtomicBool,
+    pub(crate) next_number: AtomicU64,
+    pub(crate) random: Mutex<Stream>,
+    pub(crate) queued: AtomicBool,
+    #[cfg(feature = "turmoil")]
+    pub(crate) on_turmoil: OnTurmoil,
+}
+
+impl Machine {
+    pub(crate) fn new(index: usize, name: HostName, shared: Arc<Shared>, clock: Clock) -> Self {
+        let random = Mutex::new(shared.entropy.stream(&format!("hosts/{name}")));
+        Self {
+            index,
+            name,
+            shared,
+            clock: Mutex::new(clock),
+            timers: Mutex::default(),
+            next_due: AtomicI64::new(0),
+            next_due_known: AtomicBool::new(false),
+            next_number: AtomicU64::new(0),
+            random,
+            queued: AtomicBool::new(false),
+            #[cfg(feature = "turmoil")]
+            on_turmoil: OnTurmoil::default(),
+        }
+    }
+
+    pub(crate) fn record(&self, event: Event) {
+        let now = self.shared.now();
+        let reading = lock(&self.clock).read(now);
+        lock(&self.shared.trace).push(now, Some((self.name.clone(), reading)), event);
+    }
+
+    pub(crate) fn monotonic(&self) -> Monotonic {
+        lock(&self.clock).monotonic(self.shared.now())
+    }
+
+    pub(crate) fn shows(&self, alarm: Alarm) -> bool {
+        match alarm {
+            Alarm::Clock(at) => self.monotonic() >= at,
+            Alarm::Wire(at) => self.shared.now() >= at,
+        }
+    }
+
+    pub(crate) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
+        change(&mut lock(&self.clock), self.shared.now());
+        self.next_due_known.store(false, Ordering::Relaxed);
+    }
+
+    /// Returns the time of the host's next timer by the present rate of its clock; the end of time
+    /// if there is none.
+    pub(crate) fn next_timer(&self) -> True {
+        if !self.next_due_known.swap(true, Ordering::Relaxed) {
+            let timers = lock(&self.timers);
+            let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
+            let wire = timers.range((WIRE, 0)..).next().map(|(&(alarm, _), _)| alarm);
+            let when = |alarm| match alarm {
+                Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
+                Alarm::Wire(at) => Some(at),
+            };
+            let due = [clock, wire].into_iter().flatten().filter_map(when).min().unwrap_or(True::MAX);
+            self.next_due.store(due.as_nanos(), Ordering::Relaxed);
+        }
+        True::from_nanos(self.next_due.load(Ordering::Relaxed))
+    }
+
+    /// Wakes the tasks whose timers are due by the present readings of the clocks, in order.
+    pub(crate) fn fire_timers(&self) {
+        if self.next_timer() > self.shared.now() {
+            return;
+        }
+        self.next_due_known.store(false, Ordering::Relaxed);
+        for from in [CLOCK, WIRE] {
+            loop {
+                let mut timers = lock(&self.timers);
+                let Some(key) = timers.range((from, 0)..).next().map(|(&key, _)| key) else { break };
+                let waker = if self.shows(key.0) { timers.remove(&key) } else { None };
+                drop(timers); // a wake may drop a task, and its timers with it
+                let Some(waker) = waker else { break };
+                waker.wake();
+            }
+        }
+    }
+
+    /// With real sockets: a connection to a port of another host, which is yet to be opened.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown host.
+    pub(crate) fn conn_to(&self, host: &str, port: u16) -> io::Result<Arc<Conn>> {
+        let host = &*self.shared.dialed_by(host);
+        let real = &mut *lock(&self.shared.real);
+        let Some((name, &index)) = real.hosts.get_key_value(host) else {
+            return Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}")));
+        };
+        let from = (self.index, self.name.clone());
+        let conn = Conn::new(self.shared.sent.clone(), from, (index, name.clone()), port);
+        real.conns.retain(|conn| conn.strong_count() > 0);
+        real.conns.push(Arc::downgrade(&conn));
+        Ok(conn)
+    }
+
+    /// Schedules the host's tasks to be polled again.
+    pub(crate) fn queue(&self) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            lock(&self.shared.ready).push_back(self.index);
+        }
+        self.shared.sleeper.wake();
+    }
+}
+
+impl Wake for Machine {
+    fn wake(self: Arc<Self>) {
+        self.queue();
+    }
+    fn wake_by_ref(self: &Arc<Self>) {
+        self.queue();
+    }
+}

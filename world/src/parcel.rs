@@ -1,0 +1,19 @@
+//! Parcels: the loads of links.
+
+use std::sync::Arc;
+
+use turmoil_net::Packet;
+
+use crate::conn::{Carried, Conn};
+
+/// A packet on a link.
+#[derive(Debug)]
+pub(crate) enum Parcel {
+    /// The packet itself.
+    Packet(Packet),
+    /// `turmoil` holds the packet itself; the link knows only its number.
+    #[cfg(feature = "turmoil")]
+    OnTurmoil,
+    /// A part of a connection in real time.
+    Real(Arc<Conn>, Carried),
+}
