@@ -302,13 +302,7 @@ impl Summary {
         if self.findings.len() > ROWS_MAX {
             writeln!(to, "\n  and {} more (--json lists them)", self.findings.len() - ROWS_MAX)?;
         }
-        let mut kinds: Vec<Kind> = self.findings.iter().map(|finding| finding.kind).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        for kind in kinds {
-            let claim = kind.claim().map(|claim| format!(" (lockstorm claims {claim})")).unwrap_or_default();
-            writeln!(to, "\n  {}: {}{claim}", kind.title(), kind.help())?;
-        }
+        write_help(to, &self.findings)?;
         if !self.notices.is_empty() {
             let plural = if self.notices.len() == 1 { "" } else { "s" };
             writeln!(to, "\n{} notice{plural}, which prove no fault", self.notices.len())?;
@@ -320,6 +314,7 @@ impl Summary {
             if self.notices.len() > ROWS_MAX {
                 writeln!(to, "  and {} more", self.notices.len() - ROWS_MAX)?;
             }
+            write_help(to, &self.notices)?;
         }
         Ok(())
     }
@@ -422,6 +417,18 @@ impl Summary {
         page.push_str(&format!("<h2>In words</h2><pre>{}</pre></html>\n", escaped(&self.text())));
         page
     }
+}
+
+/// Writes the advice against each kind once.
+fn write_help(to: &mut String, findings: &[Finding]) -> std::fmt::Result {
+    let mut kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for kind in kinds {
+        let claim = kind.claim().map(|claim| format!(" (lockstorm claims {claim})")).unwrap_or_default();
+        writeln!(to, "\n  {}: {}{claim}", kind.title(), kind.help())?;
+    }
+    Ok(())
 }
 
 fn write_finding(to: &mut String, finding: &Finding, has_nodes: bool) -> std::fmt::Result {
