@@ -304,8 +304,8 @@ impl Summary {
         }
         write_help(to, &self.findings)?;
         if !self.notices.is_empty() {
-            let plural = if self.notices.len() == 1 { "" } else { "s" };
-            writeln!(to, "\n{} notice{plural}, which prove no fault", self.notices.len())?;
+            let words = if self.notices.len() == 1 { "notice, which proves" } else { "notices, which prove" };
+            writeln!(to, "\n{} {words} no fault", self.notices.len())?;
             for notice in self.notices.iter().take(ROWS_MAX) {
                 let Finding { at, lock, kind, says, times, .. } = notice;
                 let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
