@@ -32,7 +32,7 @@ fn scenario(incident: &Incident) -> Scenario {
 
 #[test]
 fn each_finding_becomes_a_scenario_that_shows_it() {
-    let rows: [(&str, &[&str]); 23] = [
+    let rows: [(&str, &[&str]); 24] = [
         ("redisson-stopped", &["l3"]),
         ("redis-py-stopped", &["l3"]),
         ("redlock-stopped", &["l3"]),
@@ -43,6 +43,7 @@ fn each_finding_becomes_a_scenario_that_shows_it() {
         ("redisson-overrun", &["l3"]),
         ("shedlock-stopped", &["owner-safety"]),
         ("shedlock-overrun", &["owner-safety", "owner-safety"]),
+        ("shedlock-safe-overrun", &["l3"]),
         ("redlock-shared", &["owner-safety"]),
         ("redisson-deleted", &["owner-safety"]),
         ("redis-py-deleted", &["owner-safety"]),

@@ -27,6 +27,7 @@ COMMANDS = {
     "redisson": JAVA + "redisson",
     "spring": JAVA + "spring",
     "shedlock": JAVA + "shedlock",
+    "shedlock-safe": JAVA + "shedlock-safe",
     "redsync": "exec target/trials/go/peer redsync",
     "redlock": "exec node target/trials/node/peer.mjs redlock",
     "redis-semaphore": "exec node target/trials/node/peer.mjs redis-semaphore",
