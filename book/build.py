@@ -8,7 +8,7 @@ those of the documents beside it.
 
 A chapter's ```console blocks are played in order, in a folder that holds book/examples. What a command prints must be what the block
 has, but for how long it took. The chapters about the audit are played in a folder with the captures of scenarios/tests/audit, and long
-lines are cut in them. The reference comes from the binary: its schema, its lists and its stock scenarios.
+lines are cut in them. The commands of README.md are played in the root, and write nothing. The reference comes from the binary: its schema, its lists and its stock scenarios.
 Needs mdbook (`cargo install --locked mdbook`).
 """
 
@@ -27,6 +27,7 @@ BOOK = Path(__file__).resolve().parent
 ROOT = BOOK.parent
 STOCK = ROOT / "scenarios/files"
 CAPTURES = ROOT / "scenarios/tests/audit"
+README = ROOT / "README.md"
 OUT = ROOT / "target/book"
 # The beginning of a run's page, for the introduction and the README.
 PICTURE = BOOK / "src/images/clock_jump.png"
@@ -47,7 +48,7 @@ def masked(text):
 
 
 # The columns of a line in a chapter about the audit.
-WIDTH = 124
+WIDTH = 136
 
 
 def cut(line):
@@ -75,11 +76,12 @@ def played(block, lockstorm, folder, is_cut):
 
 def check_commands(lockstorm, update):
     commands, wrong = 0, []
-    for chapter in sorted((BOOK / "src").glob("*.md")):
-        folder = OUT / "played" / chapter.stem
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(BOOK / "examples", folder)
+    for chapter in [README, *sorted((BOOK / "src").glob("*.md"))]:
         is_cut = chapter.stem.startswith("audit")
+        folder = ROOT if chapter == README else OUT / "played" / chapter.stem
+        if chapter != README:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(BOOK / "examples", folder)
         if is_cut:
             shutil.copytree(CAPTURES, folder, dirs_exist_ok=True)
         text = chapter.read_text()
