@@ -1,7 +1,9 @@
 //! Commands, owners and times in words. Values are hashed unless the user asks for them.
 
+use std::time::Duration;
+
 use super::command::{Call, Command, Verb};
-use crate::judge::digest::sha256;
+use crate::judge::{checker::evidence::words, digest::sha256};
 
 /// The longest key that is shown whole.
 const KEY_MAX: usize = 200;
@@ -116,14 +118,11 @@ fn civil(days: i64) -> (i64, i64, i64) {
     (year + 400 * era + i64::from(month <= 2), month, day)
 }
 
-/// Returns a duration with three significant digits or more: `950 µs`, `1.5 s`.
+/// Formats a length in microseconds: `950 µs`, `1.500 s`, `2 h 1 min`.
 pub(super) fn length(us: i64) -> String {
     let us = us.unsigned_abs();
     match us {
-        0..1_000 => format!("{us} µs"),
-        1_000..10_000 => format!("{}.{:02} ms", us / 1_000, us % 1_000 / 10),
-        10_000..1_000_000 => format!("{} ms", us / 1_000),
-        1_000_000..60_000_000 => format!("{}.{:03} s", us / 1_000_000, us % 1_000_000 / 1_000),
+        0..60_000_000 => words::length(Duration::from_micros(us)),
         60_000_000..3_600_000_000 => format!("{} min {} s", us / 60_000_000, us / 1_000_000 % 60),
         _ => format!("{} h {} min", us / 3_600_000_000, us / 60_000_000 % 60),
     }
@@ -174,7 +173,7 @@ mod tests {
     fn lengths_have_their_units() {
         let rows = [
             (12, "12 µs"),
-            (1_500, "1.50 ms"),
+            (1_500, "1.5 ms"),
             (250_000, "250 ms"),
             (1_500_000, "1.500 s"),
             (90_000_000, "1 min 30 s"),
