@@ -7,7 +7,8 @@ those of the documents beside it.
     book/build.py --picture                           takes the picture of a counterexample again, with chromium
 
 A chapter's ```console blocks are played in order, in a folder that holds book/examples. What a command prints must be what the block
-has, but for how long it took. The reference comes from the binary: its schema, its lists and its stock scenarios.
+has, but for how long it took. The chapters about the audit are played in a folder with the captures of scenarios/tests/audit, and long
+lines are cut in them. The commands of README.md are played in the root, and write nothing. The reference comes from the binary: its schema, its lists and its stock scenarios.
 Needs mdbook (`cargo install --locked mdbook`).
 """
 
@@ -25,6 +26,8 @@ from pathlib import Path
 BOOK = Path(__file__).resolve().parent
 ROOT = BOOK.parent
 STOCK = ROOT / "scenarios/files"
+CAPTURES = ROOT / "scenarios/tests/audit"
+README = ROOT / "README.md"
 OUT = ROOT / "target/book"
 # The beginning of a run's page, for the introduction and the README.
 PICTURE = BOOK / "src/images/clock_jump.png"
@@ -44,36 +47,48 @@ def masked(text):
     return re.sub(r"\((\d+ runs) in [^)]*\)", r"(\1)", text)
 
 
-def played(block, lockstorm, folder):
+# The columns of a line in a chapter about the audit.
+WIDTH = 136
+
+
+def cut(line):
+    return line if len(line) <= WIDTH else f"{line[:WIDTH - 3].rstrip()} .."
+
+
+def played(block, lockstorm, folder, is_cut):
     """What a person would see who types the commands of a block."""
     seen = []
     for line in block.splitlines():
         if not line.startswith("$ "):
             continue
         command = line[2:]
-        if not command.startswith("lockstorm "):
-            sys.exit(f"only lockstorm is run in the book: {command}")
-        ran = subprocess.run([f'"{lockstorm}"{command.removeprefix("lockstorm")}'], shell=True, cwd=folder, text=True,
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        if not re.match(r"(lockstorm|cat) ", command):
+            sys.exit(f"only lockstorm and cat are run in the book: {command}")
+        run = re.sub(r"^lockstorm\b", lambda _: f'"{lockstorm}"', command)
+        ran = subprocess.run([run], shell=True, cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         # 1 is a verdict, 2 that something is undecided or unfinished.
         if ran.returncode not in (0, 1, 2):
             sys.exit(f"{command} ends with {ran.returncode}")
-        said = "\n".join(line.rstrip() for line in masked(ran.stdout).splitlines())
+        said = "\n".join(cut(line) if is_cut else line.rstrip() for line in masked(ran.stdout).splitlines())
         seen.append(f"{line}\n{said}\n" if said else f"{line}\n")
     return "".join(seen)
 
 
 def check_commands(lockstorm, update):
     commands, wrong = 0, []
-    for chapter in sorted((BOOK / "src").glob("*.md")):
-        folder = OUT / "played" / chapter.stem
-        shutil.rmtree(folder, ignore_errors=True)
-        shutil.copytree(BOOK / "examples", folder)
+    for chapter in [README, *sorted((BOOK / "src").glob("*.md"))]:
+        is_cut = chapter.stem.startswith("audit")
+        folder = ROOT if chapter == README else OUT / "played" / chapter.stem
+        if chapter != README:
+            shutil.rmtree(folder, ignore_errors=True)
+            shutil.copytree(BOOK / "examples", folder)
+        if is_cut:
+            shutil.copytree(CAPTURES, folder, dirs_exist_ok=True)
         text = chapter.read_text()
 
         def again(found):
             nonlocal commands
-            now = played(found[1], lockstorm, folder)
+            now = played(found[1], lockstorm, folder, is_cut)
             commands += now.count("\n$ ") + now.startswith("$ ")
             if now != found[1]:
                 wrong.append(f"{chapter.relative_to(ROOT)} has\n{found[1]}\nand what is printed is\n{now}")

@@ -15,6 +15,9 @@
 //! | flushed | the same with FLUSHALL |
 //! | (an append-only file) | the story of `audit/record_aof.py` |
 //! | bare | the holder is late, another one is granted, the first deletes the key |
+//! | overrun | the work takes longer than the lease, another one is granted, the first releases |
+//! | shared | an application keeps its data under the lock's key |
+//! | thread | an application releases the lock on another thread |
 
 #[path = "audit/incidents.rs"]
 mod incidents;
@@ -58,7 +61,7 @@ fn kinds(summary: &Summary) -> Vec<String> {
 
 #[test]
 fn each_fault_is_found_and_nothing_else() {
-    let rows: [(&str, &[&str]); 25] = [
+    let rows: [(&str, &[&str]); 30] = [
         ("redisson-stopped", &["granted-twice"]),
         ("redis-py-stopped", &["granted-twice"]),
         ("redlock-stopped", &["granted-twice"]),
@@ -84,6 +87,13 @@ fn each_fault_is_found_and_nothing_else() {
         ("redlock-renewed", &[]),
         ("bare-del-bare", &["released-by-other"]),
         ("no-lease-watchdog", &["no-expiry"]),
+        ("redisson-overrun", &["granted-twice"]),
+        // Each release deletes the lock of the next owner.
+        ("shedlock-overrun", &["released-by-other", "released-by-other"]),
+        // With the option `safeUpdate` it compares the token.
+        ("shedlock-safe-overrun", &["granted-twice"]),
+        ("redlock-shared", &["overwritten"]),
+        ("redisson-thread", &[]),
         ("redisson-watchdog", &[]),
         ("ours-watchdog", &[]),
         ("redis-semaphore-watchdog", &[]),
@@ -143,6 +153,44 @@ fn late_renewals_are_one_notice() {
     let summary = summary("redis-semaphore-watchdog");
     assert_eq!((summary.notices.len(), summary.notices[0].kind), (1, Kind::NearMiss));
     assert!(summary.notices[0].times >= 2, "{:?}", summary.notices);
+}
+
+/// MONITOR does not show the exception. It shows a release that finds another owner.
+#[test]
+fn a_release_on_another_thread_is_a_notice() {
+    let summary = summary("redisson-thread");
+    let notices: Vec<(Kind, u64)> = summary.notices.iter().map(|one| (one.kind, one.times)).collect();
+    assert_eq!(notices, [(Kind::NotHolder, 1)]);
+    // Its sentences are wrapped.
+    let text = summary.text().split_whitespace().collect::<Vec<_>>().join(" ");
+    for part in [
+        "1 notice, which proves no fault",
+        "release refused: 127.0.0.1:54418 released it as #5044a5ad, and #2a0231c9 held it, another thread",
+        "threads: release on the same thread",
+    ] {
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
+}
+
+/// A client that was refused the lock may release it to clean up after itself.
+#[test]
+fn a_refused_client_that_cleans_up_is_no_notice() {
+    for name in ["redlock-shared", "redlock-clean", "redsync-clean", "redisson-clean", "redis-py-clean"] {
+        let summary = summary(name);
+        assert!(summary.notices.iter().all(|one| one.kind != Kind::NotHolder), "{name}\n{}", summary.text());
+    }
+}
+
+#[test]
+fn a_finding_counts_the_renewals_of_the_lost_lease() {
+    let rows = [
+        ("redisson-overrun", "its lease of 1.000 s ended after no renewal, another owner was granted it"),
+        ("redis-py-renewed", "its lease of 1.000 s ended after 3 renewals, and its holder renewed it"),
+    ];
+    for (name, part) in rows {
+        let text = summary(name).text();
+        assert!(text.contains(part), "{part:?} is not in\n{text}");
+    }
 }
 
 const BAD: &str = "OK
@@ -326,8 +374,15 @@ fn a_damaged_file_is_named_and_its_holds_prove_nothing() {
     assert_eq!(kinds(&whole), ["overwritten"]);
 }
 
-/// The commands of a master, and then of the replica that took its place.
+/// The commands of a master, and then of the replica that took its place. The audit loses the
+/// connection to a master that crashes.
 fn failover(before: &str, after: &str) -> Summary {
+    let [crashed, replaced] = [true, false].map(|has_crashed| failover_of(has_crashed, before, after));
+    assert_eq!(crashed.text(), replaced.text());
+    crashed
+}
+
+fn failover_of(has_crashed: bool, before: &str, after: &str) -> Summary {
     let mut audit = Audit::new(Settings::default());
     let (old, new) = (audit.node("n1"), audit.node("n2"));
     let give = |audit: &mut Audit, node: usize, text: &str| {
@@ -336,6 +391,9 @@ fn failover(before: &str, after: &str) -> Summary {
         }
     };
     give(&mut audit, old, before);
+    if has_crashed {
+        audit.gap(old);
+    }
     audit.replaced(old, new, 1_700_000_101_000_000);
     give(&mut audit, new, after);
     audit.finish();
@@ -374,6 +432,28 @@ fn a_hold_that_a_promoted_replica_lacks_is_lost_in_a_failover() {
     // The first owner may have released before the audit followed the new master.
     let summary = failover(BEFORE, &granted);
     assert_eq!((kinds(&summary).len(), summary.notices.len()), (0, 1), "{}", summary.text());
+}
+
+/// After a gap the hold may be over, although the node is the same.
+#[test]
+fn a_hold_from_before_a_gap_proves_nothing() {
+    let late = release(40_000, 1, "one", &["get"]);
+    let kinds_of = |has_gap: bool| {
+        let mut audit = Audit::new(Settings::default());
+        let node = audit.node("n1");
+        let give = |audit: &mut Audit, text: &str| {
+            text.lines().zip(1..).for_each(|(line, number)| audit.take_text(node, number, line.as_bytes()));
+        };
+        give(&mut audit, BEFORE);
+        if has_gap {
+            audit.gap(node);
+        }
+        give(&mut audit, &late);
+        audit.finish();
+        kinds(&audit.summary())
+    };
+    assert_eq!(kinds_of(false), ["late"]);
+    assert_eq!(kinds_of(true), Vec::<String>::new());
 }
 
 #[test]

@@ -269,7 +269,7 @@ impl Effect<'_> {
         // held.
         if let Some(hold) = &lock.hold {
             let (grant, before, is_sure) = (hold.grant.clone(), hold.owner.clone(), hold.is_sure);
-            let says = format!("{} replaced its holder by another owner", self.call.command.name());
+            let says = format!("{} replaced its holder by another value", self.call.command.name());
             let parts = [(&grant, "granted it"), (self.call, "replaced the holder")];
             let finding = is_sure
                 .then(|| findings.add(Kind::Overwritten, self.place, &before, self.at_us(), says, &parts));

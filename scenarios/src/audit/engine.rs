@@ -74,6 +74,8 @@ pub(super) struct Node {
     pub(super) first_us: Option<i64>,
     /// The time of the first command since the last gap, and before that `None`.
     pub(super) gap_us: Option<i64>,
+    /// Set from a gap to the next command: the holds from before it are not doubted yet.
+    pub(super) has_gap: bool,
     pub(super) now_us: i64,
     pub(super) times: Times,
     /// The number of locks at which idle ones are dropped.
@@ -87,8 +89,21 @@ impl Node {
         let (locks, shadow) = (BTreeMap::new(), Shadow::new());
         let dropped = (0, Figures::default());
         let (open, commands, first_us, now_us, times) = (None, 0, None, 0, Times::Exact);
-        let (gap_us, sweep_at) = (None, LOCKS_MAX);
-        Node { name, locks, shadow, open, commands, first_us, gap_us, now_us, times, sweep_at, dropped }
+        let (gap_us, has_gap, sweep_at) = (None, false, LOCKS_MAX);
+        Node {
+            name,
+            locks,
+            shadow,
+            open,
+            commands,
+            first_us,
+            gap_us,
+            has_gap,
+            now_us,
+            times,
+            sweep_at,
+            dropped,
+        }
     }
 
     /// Makes all holds unsure: commands are missing that may have ended them.
@@ -216,6 +231,9 @@ impl Audit {
         at.now_us = line.at_us;
         at.first_us.get_or_insert(line.at_us);
         at.gap_us.get_or_insert(line.at_us);
+        if std::mem::take(&mut at.has_gap) {
+            at.doubt();
+        }
         let verb = Verb::of(line.name());
         if line.from == From::Script {
             if let (Some(open), Some(verb)) = (&mut at.open, verb) {

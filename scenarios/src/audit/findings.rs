@@ -44,12 +44,14 @@ pub enum Kind {
     NearMiss,
     /// A client releases without a check of the owner.
     Unchecked,
+    /// A release named another owner than the holder, and its script left the lock alone.
+    NotHolder,
 }
 
 impl Kind {
     /// Returns true if the kind makes an audit fail. Others are notices.
     pub fn is_finding(self) -> bool {
-        !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked)
+        !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked | Kind::NotHolder)
     }
 
     /// Returns the heading of the kind.
@@ -68,6 +70,7 @@ impl Kind {
             Kind::Unexplained => "ended without a command",
             Kind::NearMiss => "renewed late",
             Kind::Unchecked => "released without a check",
+            Kind::NotHolder => "release refused",
         }
     }
 
@@ -83,7 +86,8 @@ impl Kind {
             }
             Kind::ExtendedByOther => "Renew by a script that compares the owner's token.",
             Kind::Overwritten => {
-                "Acquire with SET NX, or by a script that leaves another owner's lock alone."
+                "Acquire with SET NX, or by a script that leaves another owner's lock alone, and keep no data \
+                 under a lock's key."
             }
             Kind::Deleted => "Forbid DEL on the locks' keys by an ACL rule, and let a lease end instead.",
             Kind::Flushed => "Forbid FLUSHALL and FLUSHDB by an ACL rule, and keep locks apart from caches.",
@@ -97,6 +101,10 @@ impl Kind {
                 "Look for an eviction, a failover or a restart at this time: MONITOR shows none of them."
             }
             Kind::NearMiss => "Renew at a third of the lease, and look for pauses and busy executors.",
+            Kind::NotHolder => {
+                "Release as the owner that acquired the lock, once for each grant. Redisson's owners are \
+                 threads: release on the same thread, or name it (unlockAsync with its id)."
+            }
         }
     }
 

@@ -7,7 +7,7 @@ use super::{
     findings::{Findings, Former, Kind, Leases, Place},
     locks::{End, Hold, Leased, Lock},
     names::length,
-    scripts::Purpose,
+    scripts::{Purpose, is_redisson_owner},
     shadow::Held,
 };
 
@@ -169,7 +169,7 @@ pub(super) fn follow(lock: &mut Lock, act: &Act<'_>, findings: &mut Findings) {
             let mut parts = Vec::new();
             parts.extend(grant.as_ref().map(|grant| (grant, "granted it")));
             parts.push((act.call, "replaced the holder"));
-            let says = format!("{} replaced its holder by another owner", act.call.command.name());
+            let says = format!("{} replaced its holder by another value", act.call.command.name());
             let finding = is_sure
                 .then(|| findings.add(Kind::Overwritten, act.place, &holder, act.at_us(), says, &parts))
                 .flatten();
@@ -357,7 +357,7 @@ fn break_off(lock: &mut Lock, act: &Act<'_>, finding: Option<usize>) {
 /// Records that an owner renews or releases a hold that has ended.
 fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Findings) {
     let does = if act.purpose == Purpose::Renew { "renewed" } else { "released" };
-    let Some(past) = lock.lost(owner) else { return };
+    let Some(past) = lock.lost(owner) else { return is_not_holder(lock, act, owner, findings) };
     if let Some(finding) = past.finding {
         return findings.confirm(finding, (act.call, "the former holder came back"));
     }
@@ -368,15 +368,24 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
     let lease =
         past.lease_ms.map_or_else(|| "unknown length".to_owned(), |ms| length(ms.saturating_mul(1_000)));
     let (grant, next, leased) = (past.grant.clone(), past.next.clone(), past.leased());
+    let after = match leased.renewed {
+        0 => "no renewal".to_owned(),
+        1 => "1 renewal".to_owned(),
+        count => format!("{count} renewals"),
+    };
     let renewed = leased.renewed + u64::from(act.purpose == Purpose::Renew);
     let (kind, says) = match &next {
         Some(_) => (
             Kind::GrantedTwice,
             format!(
-                "its lease of {lease} ended, another owner was granted it, and the former holder {does} it {late} after the end"
+                "its lease of {lease} ended after {after}, another owner was granted it, and the former \
+                 holder {does} it {late} later"
             ),
         ),
-        None => (Kind::Late, format!("its lease of {lease} ended, and its holder {does} it {late} later")),
+        None => (
+            Kind::Late,
+            format!("its lease of {lease} ended after {after}, and its holder {does} it {late} later"),
+        ),
     };
     let mut parts = vec![(&grant, "granted it")];
     parts.extend(next.as_ref().map(|(_, call)| (call, "granted it to the next owner")));
@@ -389,6 +398,38 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
     }
     if let Some(past) = lock.lost(owner) {
         past.finding = finding;
+    }
+}
+
+/// Notes a release by an owner that does not hold the lock. A client that was refused the lock may
+/// clean up after itself.
+fn is_not_holder(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Findings) {
+    let Some(hold) = lock.hold.as_ref().filter(|hold| hold.is_sure && hold.moved.is_none()) else { return };
+    let mut own = act.call.script.iter().filter(|command| command.word(1) == act.place.key).peekable();
+    let compares = own.peek().is_some() && own.all(|command| !command.verb.changes());
+    if act.purpose != Purpose::Release || !compares || lock.has_refused(owner) {
+        return;
+    }
+    let client_of = |owner: &str| {
+        is_redisson_owner(owner.as_bytes())
+            .then(|| owner.split_once(':').map(|(client, _)| client.to_owned()))
+            .flatten()
+    };
+    let is_thread = client_of(owner).is_some() && client_of(owner) == client_of(&hold.owner);
+    let thread = if is_thread { ", another thread of the same Redisson client" } else { "" };
+    let says = format!(
+        "{} released it as {}, and {} held it{thread}",
+        act.call.client,
+        findings.names.value(owner),
+        findings.names.value(&hold.owner)
+    );
+    let (grant, holder) = (hold.grant.clone(), hold.owner.clone());
+    let parts = [(&grant, "granted it"), (act.call, "released it as another owner")];
+    match lock.not_holder.and_then(|notice| findings.list.get_mut(notice)) {
+        Some(notice) => notice.times += 1,
+        None => {
+            lock.not_holder = findings.add(Kind::NotHolder, act.place, &holder, act.at_us(), says, &parts);
+        }
     }
 }
 

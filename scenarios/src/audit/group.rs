@@ -16,12 +16,13 @@ impl Audit {
         }
     }
 
-    /// Begins a gap in a node's commands: any hold may end within it.
+    /// Begins a gap in a node's commands: any hold may end within it. The node's next command makes
+    /// its holds unsure. If the node is replaced instead, as after a crash, it had them until then.
     pub fn gap(&mut self, node: usize) {
         let Some(node) = self.nodes.get_mut(node) else { return };
         node.open = None;
         node.gap_us = None;
-        node.doubt();
+        node.has_gap = true;
     }
 
     /// Records that node `new` took the place of the master `old`, and should have its holds.
@@ -38,6 +39,7 @@ impl Audit {
         let (old, new) =
             if old < new { (&mut left[old], &mut right[0]) } else { (&mut right[0], &mut left[new]) };
         // Holds from an earlier time as a master are outdated.
+        new.has_gap = false;
         for (db, locks) in &mut new.locks {
             for (key, lock) in locks.iter_mut().filter(|(_, lock)| lock.hold.is_some()) {
                 lock.hold = None;

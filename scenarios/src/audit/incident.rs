@@ -180,9 +180,12 @@ impl Facts<'_> {
             Kind::Deleted | Kind::Flushed | Kind::ExtendedByOther | Kind::Overwritten => self.third_party(),
             Kind::NoExpiry => self.holder_dies(),
             // Live groups show no times of the crash and the promotion.
-            Kind::FailedOver | Kind::SharedName | Kind::Unexplained | Kind::NearMiss | Kind::Unchecked => {
-                Err(Missing::Kind)
-            }
+            Kind::FailedOver
+            | Kind::SharedName
+            | Kind::Unexplained
+            | Kind::NearMiss
+            | Kind::Unchecked
+            | Kind::NotHolder => Err(Missing::Kind),
         }
     }
 
@@ -279,10 +282,12 @@ impl Facts<'_> {
         }
         let lease_us = lost.lease_ms.unwrap_or(LEASE_MS).saturating_mul(1_000);
         let key = self.key();
-        let ms = self.lease_of(act).unwrap_or(LEASE_MS).to_string();
+        let set_ms = self.lease_of(act);
+        let ms = set_ms.unwrap_or(LEASE_MS).to_string();
         let (checker, words): (_, Vec<&str>) = match self.finding.kind {
             Kind::Flushed => ("l1", vec!["FLUSHALL"]),
             Kind::ExtendedByOther => ("owner-safety", vec!["PEXPIRE", &key, &ms]),
+            Kind::Overwritten if set_ms.is_none() => ("owner-safety", vec!["SET", &key, "other"]),
             Kind::Overwritten => ("owner-safety", vec!["SET", &key, "other", "PX", &ms]),
             _ => ("owner-safety", vec!["DEL", &key]),
         };

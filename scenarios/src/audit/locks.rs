@@ -161,6 +161,8 @@ pub(super) struct Lock {
     pub(super) has_mode: bool,
     /// The notice of the first renewal that came late.
     pub(super) near_miss: Option<usize>,
+    /// The notice of the first release by another owner than the holder.
+    pub(super) not_holder: Option<usize>,
 }
 
 impl Lock {

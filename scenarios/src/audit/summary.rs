@@ -302,24 +302,20 @@ impl Summary {
         if self.findings.len() > ROWS_MAX {
             writeln!(to, "\n  and {} more (--json lists them)", self.findings.len() - ROWS_MAX)?;
         }
-        let mut kinds: Vec<Kind> = self.findings.iter().map(|finding| finding.kind).collect();
-        kinds.sort_unstable();
-        kinds.dedup();
-        for kind in kinds {
-            let claim = kind.claim().map(|claim| format!(" (lockstorm claims {claim})")).unwrap_or_default();
-            writeln!(to, "\n  {}: {}{claim}", kind.title(), kind.help())?;
-        }
+        write_help(to, &self.findings)?;
         if !self.notices.is_empty() {
-            let plural = if self.notices.len() == 1 { "" } else { "s" };
-            writeln!(to, "\n{} notice{plural}, which prove no fault", self.notices.len())?;
+            let words = if self.notices.len() == 1 { "notice, which proves" } else { "notices, which prove" };
+            writeln!(to, "\n{} {words} no fault", self.notices.len())?;
             for notice in self.notices.iter().take(ROWS_MAX) {
                 let Finding { at, lock, kind, says, times, .. } = notice;
                 let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
-                writeln!(to, "  {at} {lock}: {}: {says}{times}", kind.title())?;
+                let words = format!("{at} {lock}: {}: {says}{times}", kind.title());
+                writeln!(to, "  {}", wrapped(&words, "    "))?;
             }
             if self.notices.len() > ROWS_MAX {
                 writeln!(to, "  and {} more", self.notices.len() - ROWS_MAX)?;
             }
+            write_help(to, &self.notices)?;
         }
         Ok(())
     }
@@ -424,13 +420,50 @@ impl Summary {
     }
 }
 
+/// The columns of sentences.
+const WIDTH: usize = 100;
+
+/// Returns words in lines, of which those after the first have an indent. The first one has one as
+/// well, which the caller writes.
+fn wrapped(words: &str, indent: &str) -> String {
+    let (mut text, mut column) = (String::new(), indent.len());
+    for word in words.split(' ') {
+        let width = word.chars().count();
+        if column + 1 + width > WIDTH && column > indent.len() {
+            text.push('\n');
+            text.push_str(indent);
+            column = indent.len();
+        } else if !text.is_empty() {
+            text.push(' ');
+            column += 1;
+        }
+        text.push_str(word);
+        column += width;
+    }
+    text
+}
+
+/// Writes the advice against each kind once.
+fn write_help(to: &mut String, findings: &[Finding]) -> std::fmt::Result {
+    let mut kinds: Vec<Kind> = findings.iter().map(|finding| finding.kind).collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    for kind in kinds {
+        writeln!(to, "\n  {}", wrapped(&format!("{}: {}", kind.title(), kind.help()), "  "))?;
+        if let Some(claim) = kind.claim() {
+            writeln!(to, "  Try it: lockstorm claims {claim}")?;
+        }
+    }
+    Ok(())
+}
+
 fn write_finding(to: &mut String, finding: &Finding, has_nodes: bool) -> std::fmt::Result {
     let Finding { kind, node, db, lock, owner, says, times, evidence, .. } = finding;
     let db = if *db == 0 { String::new() } else { format!(" (db {db})") };
     let node = if has_nodes { format!(" on {node}") } else { String::new() };
     let times = if *times > 1 { format!(" ({times} times)") } else { String::new() };
     writeln!(to, "\n  {}: {lock}{db}{node}, owner {owner}{times}", kind.title())?;
-    writeln!(to, "    {says}")?;
+    writeln!(to, "    {}", wrapped(says, "    "))?;
     for one in evidence {
         let unit = if one.unit == Unit::Line { "line" } else { "byte" };
         writeln!(to, "    {} {unit} {} {} {}: {}", one.at, one.line, one.client, one.role, one.command)?;

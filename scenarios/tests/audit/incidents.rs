@@ -32,7 +32,7 @@ fn scenario(incident: &Incident) -> Scenario {
 
 #[test]
 fn each_finding_becomes_a_scenario_that_shows_it() {
-    let rows: [(&str, &[&str]); 20] = [
+    let rows: [(&str, &[&str]); 24] = [
         ("redisson-stopped", &["l3"]),
         ("redis-py-stopped", &["l3"]),
         ("redlock-stopped", &["l3"]),
@@ -40,7 +40,11 @@ fn each_finding_becomes_a_scenario_that_shows_it() {
         ("redis-semaphore-stopped", &["l3"]),
         ("spring-stopped", &["l3"]),
         ("ours-stopped", &["l3"]),
+        ("redisson-overrun", &["l3"]),
         ("shedlock-stopped", &["owner-safety"]),
+        ("shedlock-overrun", &["owner-safety", "owner-safety"]),
+        ("shedlock-safe-overrun", &["l3"]),
+        ("redlock-shared", &["owner-safety"]),
         ("redisson-deleted", &["owner-safety"]),
         ("redis-py-deleted", &["owner-safety"]),
         ("redlock-deleted", &["owner-safety"]),

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Records a capture of this folder again: record.py SERVER LIBRARY STORY.
 
-Peers of `lockstorm trial` (trials/setup installs them) play a story on a private server, while redis-cli records MONITOR.
-SERVER is a program in target/trials/servers, LIBRARY an argument of a peer, STORY one of those in ../audit.rs.
+Peers of `lockstorm trial` (trials/setup installs them) or an application of this folder play a story on a private server, while
+redis-cli records MONITOR. SERVER is a program in target/trials/servers, LIBRARY an argument of a peer, STORY one of those in ../audit.rs.
 """
 
 import json
@@ -27,10 +27,16 @@ COMMANDS = {
     "redisson": JAVA + "redisson",
     "spring": JAVA + "spring",
     "shedlock": JAVA + "shedlock",
+    "shedlock-safe": JAVA + "shedlock-safe",
     "redsync": "exec target/trials/go/peer redsync",
     "redlock": "exec node target/trials/node/peer.mjs redlock",
     "redis-semaphore": "exec node target/trials/node/peer.mjs redis-semaphore",
     "ours": "exec target/trials/ours",
+}
+# Applications that play a story by themselves; the port of the server is their argument.
+APPLICATIONS = {
+    ("redisson", "thread"): "exec java -cp 'target/trials/jvm/target/dependency/*' scenarios/tests/audit/OtherThread.java",
+    ("redlock", "shared"): "exec node scenarios/tests/audit/shared_key.mjs",
 }
 LOCKS = ("stock", "orders", "mail")
 LEASE_MS = 1000
@@ -98,7 +104,7 @@ def load(peer, seed, seconds, lease_ms):
 
 def play(story, peers, lease_ms, cli):
     """Plays a story with the first two peers, or a load with all."""
-    one, other = peers[:2]
+    one, other, third = peers[0], peers[1], peers[-1]
     if story == "clean":
         seconds = 2 if lease_ms is None else 5
         threads = [threading.Thread(target=load, args=(peer, at, seconds, lease_ms)) for at, peer in enumerate(peers)]
@@ -118,6 +124,19 @@ def play(story, peers, lease_ms, cli):
     elif story in ("deleted", "flushed"):
         cli(*(["DEL", one.key] if story == "deleted" else ["FLUSHALL"]))
         next_hold = other.acquire(lease_ms)
+    elif story == "overrun":
+        # The work takes longer than the lease.
+        next_hold = other.acquire(lease_ms)
+        time.sleep(0.3)
+        one.release(hold)
+        # It is granted the lock if that release deleted the next owner's.
+        answer = third.ask("acquire", lock="stock", wait_ms=0, lease_ms=lease_ms)
+        time.sleep(0.3)
+        other.release(next_hold)
+        time.sleep(0.1)
+        if answer["type"] == "granted":
+            third.release(answer["id"])
+        return
     elif story == "late":
         one.stopped(True)
         time.sleep(1.6)
@@ -145,6 +164,7 @@ def main():
     port = random.randint(21000, 29000)
     # The watchdogs of these renew a hold without a lease.
     has_watchdog = library in ("redisson", "ours") or (library, story) == ("redis-semaphore", "watchdog")
+    has_watchdog = has_watchdog and story != "overrun"
     lease_ms = None if has_watchdog else LEASE_MS
 
     def cli(*words):
@@ -160,7 +180,11 @@ def main():
             # The audit trusts the first SET NX only after a lease.
             cli("PING")
             time.sleep(1.3)
-            peers = [Peer(library, port) for _ in range(3 if story == "clean" else 2)]
+            if application := APPLICATIONS.get((library, story)):
+                subprocess.run(["sh", "-c", f"{application} {port}"], cwd=ROOT, check=True)
+                time.sleep(0.2)
+                return
+            peers = [Peer(library, port) for _ in range(3 if story in ("clean", "overrun") else 2)]
             processes += [peer.process for peer in peers]
             play(story, peers, lease_ms, cli)
             time.sleep(0.2)
