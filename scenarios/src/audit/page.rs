@@ -18,6 +18,9 @@ const OWN_STYLE: &str = include_str!("page.css");
 /// The most rows of a table; `--json` has all.
 const ROWS_MAX: usize = 1_000;
 
+/// A table with more columns than this has narrow ones.
+const COLUMNS_MAX: usize = 8;
+
 /// The tenth of the lease from which the bar of renewals has another color.
 const LATE_TENTH: usize = 8;
 
@@ -295,7 +298,8 @@ fn sheet(
     rows: impl Iterator<Item = Vec<String>>,
     count: usize,
 ) -> Result {
-    to.push_str("<div class=\"scroll\"><table class=\"sheet\"><thead><tr>");
+    let tight = if head.len() > COLUMNS_MAX { " tight" } else { "" };
+    write!(to, "<div class=\"scroll\"><table class=\"sheet{tight}\"><thead><tr>")?;
     for (name, class) in head {
         write!(to, "<th class=\"{class}\">{name}</th>")?;
     }

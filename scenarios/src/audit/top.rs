@@ -132,8 +132,12 @@ impl Audit {
                 ranked.push((rank, now_us, node, lock));
             }
         }
-        ranked.sort_by(|one, other| one.0.cmp(&other.0));
+        // Of very many locks only a few are shown.
+        if (1..ranked.len()).contains(&most) {
+            ranked.select_nth_unstable_by(most - 1, |one, other| one.0.cmp(&other.0));
+        }
         ranked.truncate(most);
+        ranked.sort_by(|one, other| one.0.cmp(&other.0));
         let row = |(rank, now_us, node, lock): (Rank<'_>, i64, &Node, &Lock)| {
             let (Reverse(findings), has_expiry, is_in_time, .., db, key) = rank;
             let attention = match (findings, has_expiry, is_in_time) {

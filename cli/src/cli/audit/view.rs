@@ -138,7 +138,7 @@ fn lines(audit: &Audit, nodes: &[Line], present: &[Option<i64>], height: usize, 
     let followed = nodes.iter().filter(|node| node.is_open).count();
     let lag_ms = nodes.iter().filter(|node| node.is_open).map(|node| node.lag_us / 1_000).max().unwrap_or(0);
     let mut head = format!(
-        "{followed} of {} nodes followed, {lag_ms} ms behind, {} commands; {} locks, {} held, {} waiters, {} findings",
+        "nodes: {followed} of {}, {lag_ms} ms behind; commands: {}; locks: {}, held: {}, waiters: {}, findings: {}",
         nodes.len(),
         totals.commands,
         totals.locks,
@@ -149,7 +149,7 @@ fn lines(audit: &Audit, nodes: &[Line], present: &[Option<i64>], height: usize, 
     let room = height.saturating_sub(OTHER_LINES).max(1);
     let hidden = usize::try_from(totals.locks).unwrap_or(usize::MAX).saturating_sub(room);
     if hidden > 0 {
-        head.push_str(&format!("; {hidden} locks are not shown"));
+        head.push_str(&format!("; not shown: {hidden}"));
     }
     let mut lines = vec![head.chars().take(width).collect()];
     let rows = audit.top(room, present);
