@@ -146,7 +146,8 @@ impl<'a> Watch<'a> {
             name: node.name.clone(),
             number: node.number,
             is_open: node.is_open,
-            present_us: node.stream.nearest_us.filter(|_| node.is_open).map(|nearest| now_us - nearest),
+            // Of a node that is gone, too: its leases end, and its waiters give up.
+            present_us: node.stream.nearest_us.map(|nearest| now_us - nearest),
             lag_us: node.stream.lag_us,
             read_bytes: node.stream.bytes,
         };
