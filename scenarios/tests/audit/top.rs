@@ -48,8 +48,8 @@ fn the_table_has_what_needs_attention_first() {
     let lines = table(&audit.top(10, &at(108)), 200);
     let expected = [
         "lock  holder     held     left     renewed  waiters  /min  wait p50  p99   hold p50  p99     attention",
-        "b     #2d711642  7.700 s  -        0        0        15.2  0 µs      0 µs  100 ms    100 ms  no expiry",
-        "a     #7692c3ad  8.000 s  6.000 s  1        1        7.5   0 µs      0 µs  -         -",
+        "b     #2d711642  7.700 s  -        0        0        15.2  0 ms      0 ms  100 ms    100 ms  no expiry",
+        "a     #7692c3ad  8.000 s  6.000 s  1        1        7.5   0 ms      0 ms  -         -",
     ];
     assert_eq!(lines, expected);
     let why = |secs: i64| {
