@@ -21,6 +21,8 @@
 
 #[path = "audit/incidents.rs"]
 mod incidents;
+#[path = "audit/top.rs"]
+mod top;
 
 use std::{fs, io::BufReader, path::PathBuf};
 

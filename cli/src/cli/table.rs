@@ -104,6 +104,7 @@ impl<'a> Written<'a> {
     }
 }
 
-fn written<T>(path: &Path, result: io::Result<T>) -> Result<T> {
+/// Adds the path to an error.
+pub(super) fn written<T>(path: &Path, result: io::Result<T>) -> Result<T> {
     result.into_diagnostic().wrap_err_with(|| format!("{} cannot be written", path.display()))
 }

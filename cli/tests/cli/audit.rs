@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::{Read, Write},
-    net::TcpListener,
+    net::{TcpListener, TcpStream},
     path::PathBuf,
     process::Stdio,
     thread,
@@ -107,29 +107,34 @@ fn a_scenario_that_does_not_show_its_finding_names_the_missing_assumption() {
     assert!(written.starts_with("# Missing assumption: kind: "), "{written}");
 }
 
+/// Accepts a connection, reads up to MONITOR, and sends three replies and the lines of a capture.
+/// Returns the connection and the requests.
+fn plays(listener: &TcpListener, text: &str) -> (TcpStream, String) {
+    let (mut stream, _) = listener.accept().expect("the audit connects");
+    let (mut asked, mut buffer) = (Vec::new(), [0; 1024]);
+    while !asked.ends_with(b"MONITOR\r\n") {
+        let count = stream.read(&mut buffer).expect("it asks");
+        assert!(count > 0, "it ends before it asks");
+        asked.extend_from_slice(&buffer[..count]);
+    }
+    let lines = text.lines().skip(1).map(|line| format!("+{line}\r\n"));
+    let lines: String = lines.collect();
+    stream.write_all(format!("+OK\r\n-NOPERM no\r\n+OK\r\n{lines}").as_bytes()).expect("it reads");
+    (stream, String::from_utf8(asked).expect("it is text"))
+}
+
 /// A server sends its lines, and ends.
 #[test]
 fn a_server_is_asked_for_monitor_and_nothing_else() {
     let text = fs::read_to_string(capture("redis-py-stopped")).expect("it exists");
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("an address").port();
-    let server = thread::spawn(move || {
-        let (mut stream, _) = listener.accept().expect("the audit connects");
-        let (mut asked, mut buffer) = (Vec::new(), [0; 1024]);
-        while !asked.ends_with(b"MONITOR\r\n") {
-            let count = stream.read(&mut buffer).expect("it asks");
-            assert!(count > 0, "it ends before it asks");
-            asked.extend_from_slice(&buffer[..count]);
-        }
-        let lines = text.lines().skip(1).map(|line| format!("+{line}\r\n"));
-        let lines: String = lines.collect();
-        stream.write_all(format!("+OK\r\n-NOPERM no\r\n+OK\r\n{lines}").as_bytes()).expect("it reads");
-        String::from_utf8(asked).expect("it is text")
-    });
+    let server = thread::spawn(move || plays(&listener, &text).1);
     let folder = Folder::new("audit_live");
     let ran = folder.run(&["audit", &format!("redis://:secret@127.0.0.1:{port}"), "--for", "20s"]);
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("granted twice: stock"), "{}", ran.out);
+    assert!(ran.err.contains(" granted twice: stock, owner #"), "{}", ran.err);
     let asked = server.join().expect("it ends");
     let expected = "*2\r\n$4\r\nAUTH\r\n$6\r\nsecret\r\n\
         *3\r\n$6\r\nCLIENT\r\n$7\r\nSETNAME\r\n$15\r\nlockstorm-audit\r\n*1\r\n$7\r\nMONITOR\r\n";
@@ -178,4 +183,90 @@ fn an_append_only_file_is_read_by_its_manifest() {
         let both = format!("{}{}", ran.out, ran.err).replace("\n  │ ", " ").replace('\n', " ");
         assert!(both.contains(part), "{arguments:?}: {part:?} is not in\n{both}");
     }
+}
+
+/// The row of a finding has its first and its last command.
+#[test]
+fn findings_are_written_as_rows() {
+    let folder = Folder::new("audit_rows");
+    let stopped = capture("redis-py-stopped");
+    let node = format!("n1={stopped}");
+    let ran = folder.run(&["audit", "--node", &node, "--results", "rows.csv"]);
+    ran.ends(1, "rows.csv has 1 findings in 24 columns");
+    let text = fs::read_to_string(folder.0.join("rows.csv")).expect("it is written");
+    let lines: Vec<&str> = text.lines().collect();
+    let head = "finding,kind,node,db,lock,owner,at,unix_seconds,times,says,claim,commands,\
+        first.place,first.unit,first.at,first.client,first.part,first.command,\
+        last.place,last.unit,last.at,last.client,last.part,last.command";
+    assert_eq!((lines.len(), lines[0]), (2, head));
+    assert!(lines[1].starts_with("1,granted-twice,n1,0,stock,#"), "{text}");
+    for part in
+        [",S2,3,", ",line,", ",granted it,SET stock #", ",the former holder came back,EVALSHA c3f8721c "]
+    {
+        assert!(lines[1].contains(part), "{part:?} is not in\n{text}");
+    }
+    let clean = capture("redis-py-clean");
+    folder.run(&["audit", &clean, "--results", "none.csv"]).ends(0, "none.csv has 0 findings");
+    assert_eq!(fs::read_to_string(folder.0.join("none.csv")).expect("it is written").lines().count(), 1);
+    folder.run(&["audit", &clean, "--results", "rows.txt"]).ends(64, ".csv or .parquet");
+    folder.run(&["audit", &clean, "--results", "absent/rows.csv"]).ends(64, "cannot be written");
+}
+
+#[cfg(feature = "metrics")]
+#[test]
+fn metrics_are_served_while_a_server_is_audited() {
+    use std::io::{BufRead, BufReader};
+
+    let text = fs::read_to_string(capture("redis-py-stopped")).expect("it exists");
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("redis://:secret@{}", listener.local_addr().expect("an address"));
+    let folder = Folder::new("audit_metrics");
+    let arguments = ["audit", &url, "--for", "60s", "--metrics", "127.0.0.1:0", "--metrics-by-lock"];
+    let mut command = folder.command(&arguments);
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut errors = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("it says where the metrics are");
+    let address = line.trim_end().strip_prefix("metrics are at http://").expect("an address");
+    let address = address.strip_suffix("/metrics").expect("a path").to_owned();
+    let (stream, _) = plays(&listener, &text);
+    let asked = |path: &str| {
+        #[expect(clippy::disallowed_methods, reason = "a scraper on the real network")]
+        let mut scraper = TcpStream::connect(&address).expect("it listens there");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n\r\n");
+        scraper.write_all(request.as_bytes()).expect("it reads");
+        let mut answer = String::new();
+        scraper.read_to_string(&mut answer).expect("an answer and an end");
+        answer
+    };
+    let expected = [
+        "lockstorm_audit_findings_total{kind=\"granted-twice\"} 1",
+        "lockstorm_audit_monitored{node=\"127.0.0.1:",
+        "lockstorm_audit_lock_held{node=\"127.0.0.1:",
+        "lock=\"stock\"} ",
+    ];
+    let mut answer = String::new();
+    for _ in 0..600 {
+        answer = asked("/metrics");
+        if answer.contains(expected[0]) {
+            break;
+        }
+        #[expect(clippy::disallowed_methods, reason = "the audit shows its figures each second")]
+        thread::sleep(std::time::Duration::from_millis(100));
+    }
+    assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
+    for part in expected {
+        assert!(answer.contains(part), "{part:?} is not in\n{answer}");
+    }
+    assert!(!answer.contains("secret") && answer.ends_with("# EOF\n"), "{answer}");
+    assert!(asked("/").starts_with("HTTP/1.1 404 "));
+    drop(stream);
+    let mut rest = String::new();
+    errors.read_to_string(&mut rest).expect("it is text");
+    // The finding is also a line, as standard error is no terminal.
+    assert!(rest.contains(" granted twice: stock, owner #"), "{rest}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(1));
+    let clean = capture("redis-py-clean");
+    folder.run(&["audit", &clean, "--metrics", "127.0.0.1:0"]).ends(64, "--metrics is for a server");
+    folder.run(&["audit", &clean, "--metrics-by-lock"]).ends(64, "--metrics <ADDR:PORT>");
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    findings::{Change, Findings, Kind, Place},
+    findings::{Change, Finding, Findings, Kind, Place},
     follow::{self, Act},
     locks::{Figures, Lock},
     names::{self, Names},
@@ -278,12 +278,7 @@ impl Audit {
         }
         let Audit { findings, nodes, .. } = self;
         findings.list.retain_mut(|finding| {
-            let node = nodes.iter().find(|node| node.name == finding.node);
-            let lock = node.and_then(|node| node.locks.get(&finding.db)?.get(&finding.key));
-            // A key that SET NX creates may be no lock at all. Of a lock that was dropped nothing
-            // is known any more.
-            let (is_lock, is_proven) = lock
-                .map_or((true, true), |lock| (lock.is_lock(), lock.is_proven || lock.figures.renewals > 0));
+            let (is_lock, is_proven) = standing(nodes, finding);
             if finding.kind == Kind::Deleted && !is_proven && !finding.is_confirmed {
                 finding.kind = Kind::Unchecked;
             }
@@ -449,6 +444,15 @@ impl Audit {
         }
         shadow.flush(call.at_us, only);
     }
+}
+
+/// Returns true for a finding's key if it is used as a lock, and if scripts or renewals prove that.
+pub(super) fn standing(nodes: &[Node], finding: &Finding) -> (bool, bool) {
+    let node = nodes.iter().find(|node| node.name == finding.node);
+    let lock = node.and_then(|node| node.locks.get(&finding.db)?.get(&finding.key));
+    // A key that SET NX creates may be no lock at all. Of a lock that was dropped nothing is known
+    // any more.
+    lock.map_or((true, true), |lock| (lock.is_lock(), lock.is_proven || lock.figures.renewals > 0))
 }
 
 /// Returns true if a command is on a lock's key, or creates a key that may be a lock's.

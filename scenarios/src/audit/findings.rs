@@ -1,6 +1,6 @@
 //! Findings: events that a lock should prevent, and the commands that prove them.
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
 use serde::Serialize;
 
@@ -49,9 +49,45 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub const ALL: [Kind; 13] = [
+        Kind::GrantedTwice,
+        Kind::ReleasedByOther,
+        Kind::ExtendedByOther,
+        Kind::Overwritten,
+        Kind::Deleted,
+        Kind::Flushed,
+        Kind::Late,
+        Kind::FailedOver,
+        Kind::NoExpiry,
+        Kind::SharedName,
+        Kind::Unexplained,
+        Kind::NearMiss,
+        Kind::Unchecked,
+    ];
+
     /// Returns true if the kind makes an audit fail. Others are notices.
     pub fn is_finding(self) -> bool {
         !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked | Kind::NotHolder)
+    }
+
+    /// Returns the name of the kind, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::GrantedTwice => "granted-twice",
+            Kind::ReleasedByOther => "released-by-other",
+            Kind::ExtendedByOther => "extended-by-other",
+            Kind::Overwritten => "overwritten",
+            Kind::Deleted => "deleted",
+            Kind::Flushed => "flushed",
+            Kind::Late => "late",
+            Kind::FailedOver => "failed-over",
+            Kind::NoExpiry => "no-expiry",
+            Kind::SharedName => "shared-name",
+            Kind::Unexplained => "unexplained",
+            Kind::NearMiss => "near-miss",
+            Kind::Unchecked => "unchecked",
+        }
     }
 
     /// Returns the heading of the kind.
@@ -226,6 +262,8 @@ pub(super) struct Findings {
     pub(super) list: Vec<Finding>,
     /// The number of findings beyond those in the list.
     pub(super) beyond: u64,
+    /// The number of findings and notices beyond those in the list, by kind.
+    pub(super) beyond_of: BTreeMap<Kind, u64>,
     pub(super) names: Names,
     /// The leases that the next findings are about.
     pub(super) leases: Leases,
@@ -244,6 +282,7 @@ impl Findings {
     ) -> Option<usize> {
         if self.list.len() >= FINDINGS_MAX {
             self.beyond += u64::from(kind.is_finding());
+            *self.beyond_of.entry(kind).or_default() += 1;
             return None;
         }
         let evidence = parts.iter().map(|part| self.evidence(*part)).collect();

@@ -117,6 +117,8 @@ pub(super) struct Figures {
     pub(super) without_expiry: u64,
     /// Renewals by the share of the lease that had passed, in tenths.
     pub(super) lateness: [u64; TENTHS],
+    /// The sum of these shares, in percent.
+    pub(super) passed_percent: u64,
     pub(super) holds: Durations,
     pub(super) waits: Durations,
 }
@@ -133,6 +135,7 @@ impl Figures {
         self.broken += other.broken;
         self.without_expiry += other.without_expiry;
         self.lateness.iter_mut().zip(other.lateness).for_each(|(own, other)| *own += other);
+        self.passed_percent = self.passed_percent.saturating_add(other.passed_percent);
         self.holds.join(&other.holds);
         self.waits.join(&other.waits);
     }
@@ -285,6 +288,8 @@ impl Lock {
         let percent = passed_us.max(0).saturating_mul(100) / lease_us;
         let tenth = usize::try_from(percent / 10).unwrap_or(0).min(TENTHS - 1);
         self.figures.lateness[tenth] += 1;
+        self.figures.passed_percent =
+            self.figures.passed_percent.saturating_add(u64::try_from(percent).unwrap_or(0));
         Some(percent)
     }
 }

@@ -29,7 +29,9 @@
 //! | `engine` | the audit: from lines to findings |
 //! | `effects` | the commands of an append-only file, on its locks |
 //! | `group` | the comings and goings of a group's nodes |
-//! | `summary` | the outcome as text, as JSON and as a page |
+//! | `summary` | the outcome as text and as JSON |
+//! | `page` | the outcome as a page |
+//! | `top` | the present state of the locks: a live table, events, totals |
 //! | `draft` | a scenario file in parts |
 //! | `incident` | a finding as a scenario that shows it again |
 //! | `server` | the addresses of live servers, and the requests that begin MONITOR |
@@ -64,6 +66,10 @@ mod group;
 
 mod summary;
 
+mod page;
+
+mod top;
+
 mod draft;
 
 mod incident;
@@ -77,3 +83,4 @@ pub use incident::{Incident, Missing};
 pub use lockstorm_client::{Deployment, Master};
 pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};
+pub use top::{Chosen, Seen, TopRow, Totals, table};

@@ -143,7 +143,7 @@ impl Audit {
         for node in &self.nodes {
             for (db, of_db) in &node.locks {
                 let used = of_db.iter().filter(|(_, lock)| lock.is_lock());
-                locks.extend(used.map(|(name, lock)| self.row(node, *db, name, lock)));
+                locks.extend(used.map(|(name, lock)| self.row(node, *db, name, lock, node.now_us)));
             }
         }
         locks.sort_by(|one, other| {
@@ -172,8 +172,9 @@ impl Audit {
         self.past.as_ref().map(|past| past.history(self.findings.names, first_us, end_us))
     }
 
-    fn row(&self, node: &Node, db: u32, name: &[u8], lock: &Lock) -> LockRow {
-        let (now_us, is_timed) = (node.now_us, node.times != Times::Unknown);
+    /// Returns the row of a lock at a time of its node's server.
+    pub(super) fn row(&self, node: &Node, db: u32, name: &[u8], lock: &Lock, now_us: i64) -> LockRow {
+        let is_timed = node.times != Times::Unknown;
         let now_ms = now_us.div_euclid(1_000);
         let hold = lock.hold.as_ref().filter(|hold| hold.expires_ms.is_none_or(|at| at >= now_ms));
         let Figures { grants, refusals, renewals, releases, expiries, broken, without_expiry, .. } =
@@ -331,8 +332,7 @@ impl Summary {
         let mut rows = vec![head.map(str::to_owned)];
         for row in self.locks.iter().take(ROWS_MAX) {
             let time = |quantiles: Option<Quantiles>, of: fn(&Quantiles) -> u64| {
-                quantiles
-                    .map_or_else(|| "-".to_owned(), |one| length(i64::try_from(of(&one)).unwrap_or(i64::MAX)))
+                quantiles.map_or_else(|| "-".to_owned(), |one| lasted(of(&one)))
             };
             let db = if row.db == 0 { String::new() } else { format!(" (db {})", row.db) };
             let node = if self.nodes.len() > 1 { format!("{} ", row.node) } else { String::new() };
@@ -354,11 +354,8 @@ impl Summary {
             ]);
         }
         writeln!(to)?;
-        let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
-        let widths: Vec<usize> = (0..head.len()).map(width).collect();
-        for row in &rows {
-            let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
-            writeln!(to, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        for line in aligned(&rows) {
+            writeln!(to, "{line}")?;
         }
         if self.locks.len() > ROWS_MAX {
             writeln!(to, "and {} more locks", self.locks.len() - ROWS_MAX)?;
@@ -386,38 +383,22 @@ impl Summary {
         }
         Ok(())
     }
+}
 
-    /// Returns the outcome as a page without scripts.
-    pub fn html(&self) -> String {
-        let escaped = |text: &str| text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
-        let mut page = String::from(
-            "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>lockstorm audit</title>\
-             <style>body{font:14px system-ui;margin:2em;max-width:75em}table{border-collapse:collapse}\
-             td,th{padding:.2em .7em;text-align:left;border-bottom:1px solid #ccc}\
-             pre{background:#f4f4f4;padding:1em;overflow:auto}h2{margin-top:2em}</style>",
-        );
-        let count = self.findings.len() as u64 + self.more_findings;
-        page.push_str(&format!("<h1>Audit of locks: {count} findings</h1>"));
-        for finding in &self.findings {
-            let Finding { kind, lock, owner, at, says, evidence, .. } = finding;
-            page.push_str(&format!(
-                "<h2>{}: {}</h2><p>{at} UTC, owner {}: {}</p>",
-                escaped(kind.title()),
-                escaped(lock),
-                escaped(owner),
-                escaped(says)
-            ));
-            page.push_str("<table><tr><th>line or byte<th>time<th>client<th>command<th>part</tr>");
-            for one in evidence {
-                let cells = [&one.line.to_string(), &one.at, &one.client, &one.command, &one.role];
-                let cells: Vec<String> = cells.iter().map(|cell| format!("<td>{}", escaped(cell))).collect();
-                page.push_str(&format!("<tr>{}</tr>", cells.concat()));
-            }
-            page.push_str(&format!("</table><p>{}</p>", escaped(kind.help())));
-        }
-        page.push_str(&format!("<h2>In words</h2><pre>{}</pre></html>\n", escaped(&self.text())));
-        page
-    }
+/// Returns rows as lines whose cells are as wide as the widest of their column.
+pub(super) fn aligned<const N: usize>(rows: &[[String; N]]) -> Vec<String> {
+    let width = |at: usize| rows.iter().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..N).map(width).collect();
+    let line = |row: &[String; N]| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}"));
+        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+    };
+    rows.iter().map(line).collect()
+}
+
+/// Returns a duration of a percentile in words.
+pub(super) fn lasted(us: u64) -> String {
+    length(i64::try_from(us).unwrap_or(i64::MAX))
 }
 
 /// The columns of sentences.

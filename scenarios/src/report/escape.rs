@@ -1,7 +1,7 @@
 //! Escapes text for HTML and SVG.
 
 /// Escapes text for HTML, also inside of quoted attributes.
-pub(super) fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

@@ -5,7 +5,7 @@
 
 mod chain;
 mod drawing;
-mod escape;
+pub(crate) mod escape;
 mod failed;
 mod html;
 mod json;

@@ -11,11 +11,16 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     sync::mpsc,
     task::JoinHandle,
-    time::{interval, sleep, timeout},
+    time::{MissedTickBehavior, interval, sleep, timeout},
 };
+
+use super::view::{self, View};
 
 /// The interval between two looks at the clock and for Ctrl-C.
 const TICK: Duration = Duration::from_millis(100);
+
+/// The number of ticks between two updates of the output.
+const TICKS_OF_OUTPUT: u64 = 10;
 
 /// The longest time for connecting and logging in.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,12 +43,14 @@ pub(super) fn watch(
     urls: &[String],
     certificates: &Certificates,
     length: Option<Duration>,
+    options: &view::Options,
 ) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
     runtime.block_on(async {
         let group =
             audit::open(urls, certificates).map_err(|error| miette!("the address of the server: {error}"))?;
-        Watch::new(audit, group.fails_over()).run(group, length).await
+        let view = View::new(options)?;
+        Watch::new(audit, group.fails_over(), view).run(group, length).await
     })
 }
 
@@ -79,6 +86,7 @@ struct Watch<'a> {
     audit: &'a mut Audit,
     nodes: Vec<Node>,
     fails_over: bool,
+    view: View,
     send: mpsc::Sender<News>,
     news: mpsc::Receiver<News>,
 }
@@ -90,13 +98,15 @@ impl Drop for Watch<'_> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(audit: &'a mut Audit, fails_over: bool) -> Watch<'a> {
+    fn new(audit: &'a mut Audit, fails_over: bool, view: View) -> Watch<'a> {
         let (send, news) = mpsc::channel(WAITING_MAX);
-        Watch { audit, nodes: Vec::new(), fails_over, send, news }
+        Watch { audit, nodes: Vec::new(), fails_over, view, send, news }
     }
 
     async fn run(mut self, group: Deployment, length: Option<Duration>) -> Result<()> {
-        let (mut ticks, begun) = (interval(TICK), real::wall());
+        let (mut ticks, mut count, begun) = (interval(TICK), 0_u64, real::wall());
+        // After a pause of this process there is nothing to catch up with.
+        ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let scout = spawn(scout(group, self.fails_over, self.send.clone()));
         let done = loop {
             tokio::select! {
@@ -110,6 +120,10 @@ impl<'a> Watch<'a> {
                     if let Some(silent) = silent.filter(|_| !self.fails_over && passed > PATIENCE) {
                         break Err(miette!("{} does not answer", silent.name));
                     }
+                    count += 1;
+                    if count.is_multiple_of(TICKS_OF_OUTPUT) {
+                        self.show();
+                    }
                 }
                 Some(news) = self.news.recv() => {
                     match self.take(news) {
@@ -121,7 +135,24 @@ impl<'a> Watch<'a> {
             }
         };
         scout.abort();
+        self.show();
         done
+    }
+
+    /// Shows the events since the last call, and the present state.
+    fn show(&mut self) {
+        let now_us = real::wall().as_micros();
+        let line = |node: &Node| view::Line {
+            name: node.name.clone(),
+            number: node.number,
+            is_open: node.is_open,
+            // Of a node that is gone, too: its leases end, and its waiters give up.
+            present_us: node.stream.nearest_us.map(|nearest| now_us - nearest),
+            lag_us: node.stream.lag_us,
+            read_bytes: node.stream.bytes,
+        };
+        let lines: Vec<view::Line> = self.nodes.iter().map(line).collect();
+        self.view.show(self.audit, &lines);
     }
 
     /// Takes an event. Returns false if no more will come.
@@ -284,17 +315,22 @@ struct Stream {
     number: u64,
     /// The least difference between the clock here and the server's, in microseconds.
     nearest_us: Option<i64>,
+    /// The amount by which the difference is greater at the last command, in microseconds.
+    lag_us: i64,
+    /// The number of bytes of all connections.
+    bytes: u64,
 }
 
 impl Stream {
     /// Returns the state for a new connection, which goes on to count lines.
     fn renewed(&self) -> Stream {
-        Stream { number: self.number, ..Stream::default() }
+        Stream { number: self.number, bytes: self.bytes, ..Stream::default() }
     }
 
     /// Takes bytes from the server.
     fn take(&mut self, audit: &mut Audit, node: usize, bytes: &[u8]) -> Result<()> {
         let is_new = self.replies > 0;
+        self.bytes += bytes.len() as u64;
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
             let room = LINE_MAX.saturating_sub(self.line.len());
             self.line.extend_from_slice(&part[..part.len().min(room)]);
@@ -329,7 +365,8 @@ impl Stream {
         let apart_us = real::wall().as_micros() - at_us;
         let nearest_us = self.nearest_us.map_or(apart_us, |nearest| nearest.min(apart_us));
         self.nearest_us = Some(nearest_us);
-        match apart_us - nearest_us > BEHIND_MAX_US {
+        self.lag_us = apart_us - nearest_us;
+        match self.lag_us > BEHIND_MAX_US {
             true => Err(miette!(
                 "the server runs more commands than this audit can follow; it was left alone, \
                  because it keeps in memory what a monitor has not read"

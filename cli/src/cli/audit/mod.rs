@@ -1,7 +1,11 @@
 //! `lockstorm audit`: says what the locks of a server in production do.
 
 mod live;
+#[cfg(feature = "metrics")]
+mod metrics;
+mod rows;
 mod scenario;
+mod view;
 
 use std::{
     fs::{self, File},
@@ -21,6 +25,7 @@ use miette::{IntoDiagnostic, Result, WrapErr, miette};
 use super::{
     Exit, interrupts,
     out::{errln, out, outln},
+    table::Target,
 };
 
 /// The size of reads from a capture.
@@ -78,6 +83,12 @@ pub(super) struct Audit {
     /// Write the history of the locks, for `lockstorm check`
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
+    /// Write a table with a row per finding and the commands that prove it; Parquet needs a build
+    /// with the feature `parquet`
+    #[arg(long, value_name = "FILE.parquet|FILE.csv")]
+    results: Option<Target>,
+    #[command(flatten)]
+    view: view::Options,
     #[command(flatten)]
     scenario: scenario::Options,
 }
@@ -99,6 +110,7 @@ impl Audit {
             history: self.history.is_some(),
         });
         let sources = self.sources()?;
+        let rows = self.results.as_ref().map(rows::Table::create).transpose()?;
         interrupts::end_real_runs();
         let url = |source: &Source| match source {
             Source::Live(url) => Some(url.clone()),
@@ -108,7 +120,8 @@ impl Audit {
         if urls.is_empty() {
             self.read(&mut audit, &sources)?;
         } else {
-            live::watch(&mut audit, &urls, &self.certificates()?, self.length.map(|span| span.0))?;
+            let length = self.length.map(|span| span.0);
+            live::watch(&mut audit, &urls, &self.certificates()?, length, &self.view)?;
         }
         audit.finish();
         let summary = audit.summary();
@@ -127,6 +140,9 @@ impl Audit {
             let name = path.display();
             let written = File::create(path).and_then(|file| history.write(BufWriter::new(file)));
             written.into_diagnostic().wrap_err_with(|| format!("{name} cannot be written"))?;
+        }
+        if let Some(rows) = rows {
+            rows.write(&summary.findings)?;
         }
         if summary.problems.count > 0 {
             errln!("{} places could not be read; the rest was", summary.problems.count);
@@ -210,6 +226,10 @@ impl Audit {
         }
         if self.length.is_some() && count(|source| matches!(source, Source::Live(_))) == 0 {
             return Err(miette!("--for is for a server; a capture ends by itself"));
+        }
+        #[cfg(feature = "metrics")]
+        if self.view.serves_metrics() && servers == 0 {
+            return Err(miette!("--metrics is for a server; a capture ends by itself"));
         }
         Ok(sources)
     }
