@@ -185,6 +185,12 @@ impl Audit {
             let next = (0..open.len()).min_by_key(|at| open[*at].1.at_us());
             let Some(next) = next else { break };
             let (node, capture) = &mut open[next];
+            if capture.is_after_gap() {
+                if let Some(call) = self.nodes[*node].open.take() {
+                    self.follow(*node, call);
+                }
+                self.gap(*node);
+            }
             if let Some((number, line)) = capture.line() {
                 self.take(*node, number, &line);
             }
@@ -374,10 +380,11 @@ impl Audit {
         if !call.command.verb.calls_script() {
             return call.command.creates();
         }
+        let is_known = self.scripts.is_acquire(call);
         let mut own = call.script.iter().filter(|command| command.word(1) == key);
-        let owns = own
-            .clone()
-            .any(|command| command.verb == Verb::Hincrby && scripts::is_redisson_owner(command.word(2)));
+        let owns = own.clone().any(|command| {
+            command.verb == Verb::Hincrby && (is_known || scripts::is_redisson_owner(command.word(2)))
+        });
         let expires = own.clone().any(|command| command.verb == Verb::Expire);
         if owns && expires {
             return true;

@@ -48,9 +48,9 @@ use crate::{
 
 pub use lockstorm_sim::world::Engine;
 pub use operator::Console;
-pub use tap::Captures;
 use operator::Operated;
 use process::{Planned, Program};
+pub use tap::Captures;
 use tap::Taps;
 
 /// The constructors of the processes. A host runs the process of the first constructor that accepts
