@@ -47,8 +47,9 @@ pub(super) struct Output {
     /// Write the history of the run that --report chooses, for `lockstorm check`
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
-    /// Write the commands of the nodes of this run into a folder, one file NODE.monitor for each
-    /// node, as `redis-cli monitor` does and `lockstorm audit` reads them; in virtual time only
+    /// Write the commands of the nodes of the run that --report chooses into a folder, for
+    /// `lockstorm audit`: one file NODE.monitor for each node, as `redis-cli monitor` writes it; in
+    /// virtual time only
     #[arg(long, value_name = "FOLDER")]
     monitor: Option<PathBuf>,
     /// Print the results as JSON, one line per run; a sweep or an expected share adds one line per

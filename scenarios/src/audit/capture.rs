@@ -119,7 +119,7 @@ struct Layout {
 
 impl Layout {
     fn of(text: &[u8]) -> Result<Layout, Defect> {
-        if text.iter().any(|byte| !(b' '..=b'~').contains(byte)) {
+        if text.iter().any(|byte| *byte < b' ' || *byte > b'~') {
             return Err(Defect::Binary);
         }
         let begin = usize::from(text.first() == Some(&b'+'));
@@ -150,8 +150,16 @@ impl Layout {
 
 /// Splits at the first occurrence of `at`, which is not part of the result.
 fn split<'a>(text: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let found = text.windows(at.len()).position(|part| part == at)?;
-    Some((&text[..found], &text[found + at.len()..]))
+    let (first, rest) = at.split_first()?;
+    let mut from = 0;
+    loop {
+        let found = from + text[from..].iter().position(|byte| byte == first)?;
+        let after = &text[found + 1..];
+        if let Some(after) = after.strip_prefix(rest) {
+            return Some((&text[..found], after));
+        }
+        from = found + 1;
+    }
 }
 
 /// Parses a number of at most 18 decimal digits.

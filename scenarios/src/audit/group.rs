@@ -62,6 +62,6 @@ impl Audit {
                 to.hold = Some(hold);
             }
         }
-        new.sweep();
+        new.sweep(&mut self.findings);
     }
 }

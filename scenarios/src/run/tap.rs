@@ -50,7 +50,6 @@ impl Taps {
 mod tests {
     use lockstorm_sim::world::TraceRetention;
 
-    use super::*;
     use crate::{
         file::{plan::Plan, scenario::parse},
         run::{self, Engine},

@@ -71,7 +71,7 @@ impl fmt::Display for Hold<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Hold { history, granted_us, ended_us, fate, is_extended, .. } = self;
         let (node, lock) = (history.host_name(self.node), &history.lock(self.lock).name);
-        let owner = &history.owners[usize::from(self.owner.0)].name;
+        let owner = &history.owners[self.owner.0 as usize].name;
         write!(f, "{lock} on {node} of {owner}, granted at {granted_us}: {fate:?} at {ended_us}")?;
         if *is_extended { f.write_str(", extended by another") } else { Ok(()) }
     }
