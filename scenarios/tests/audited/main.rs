@@ -47,12 +47,12 @@ use std::{
 
 use lockstorm::{
     audit::{Audit, Settings, Summary, capture::Capture},
-    file::{library, plan::Plan, scenario::Source},
-    judge::{
-        checker,
-        history::{History, LockKind},
-        verdict::Verdict,
+    file::{
+        library,
+        plan::Plan,
+        scenario::{LockKind, Source},
     },
+    judge::{checker, verdict::Verdict},
     run::{
         self, Captures, Engine,
         runner::{Case, Runner},
@@ -131,11 +131,14 @@ impl fmt::Display for Agreement {
 }
 
 /// Returns true if the locks are plain, and no node has a replica.
-fn is_covered(plan: &Plan, history: &History) -> bool {
-    let is_alone =
-        history.header.locks.iter().all(|lock| lock.authority.groups.iter().all(|one| one.len() == 1));
-    let is_plain = history.header.locks.iter().all(|lock| lock.kind == LockKind::Exclusive);
-    is_alone && is_plain && !plan.scenario.is_cluster() && !history.header.locks.is_empty()
+fn is_covered(plan: &Plan) -> bool {
+    let scenario = &plan.scenario;
+    let is_plain = |kind: LockKind| {
+        use LockKind::{Fenced, NonReentrant, Plain, Redlock, Spin};
+        matches!(kind, Fenced | NonReentrant | Plain | Redlock | Spin)
+    };
+    let is_alone = scenario.node.values().all(|node| node.replica_of.is_none());
+    is_alone && !scenario.is_cluster() && plan.judged().all(|lock| is_plain(lock.written.kind))
 }
 
 fn audit(captures: &Captures) -> Summary {
@@ -149,11 +152,11 @@ fn audit(captures: &Captures) -> Summary {
 /// Runs a case and compares. `None` if it is not covered.
 fn compared(trial: &Runner<'_>, case: Case) -> Option<Agreement> {
     let (plan, name) = (trial.plan(case), trial.token(case));
-    let (outcome, captures) = run::monitored(&plan, &name, Engine::Event, TraceRetention::Nothing);
-    let history = outcome.history;
-    if !is_covered(&plan, &history) {
+    if !is_covered(&plan) {
         return None;
     }
+    let (outcome, captures) = run::monitored(&plan, &name, Engine::Event, TraceRetention::Nothing);
+    let history = outcome.history;
     let summary = audit(&captures);
     let mut agreement = Agreement { runs: 1, ..Agreement::default() };
     let mut holds = holds::of(&history, &captures);
