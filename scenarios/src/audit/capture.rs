@@ -119,7 +119,7 @@ struct Layout {
 
 impl Layout {
     fn of(text: &[u8]) -> Result<Layout, Defect> {
-        if text.iter().any(|byte| *byte < b' ' || *byte > b'~') {
+        if text.iter().any(|byte| !(b' '..=b'~').contains(byte)) {
             return Err(Defect::Binary);
         }
         let begin = usize::from(text.first() == Some(&b'+'));

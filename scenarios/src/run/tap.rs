@@ -85,6 +85,6 @@ mod tests {
         let connections = text.lines().filter(|line| *line == "OK").count();
         assert_eq!(connections, 2, "one for each start of the node:\n{text}");
         assert!(text.starts_with("OK\n17040672"), "times are those of the node:\n{text}");
-        assert!(text.contains(" lua] \"exists\""), "the commands of scripts are shown:\n{text}");
+        assert!(text.contains(" lua] \"PTTL\" \"lock\""), "the commands of scripts are shown:\n{text}");
     }
 }
