@@ -14,7 +14,7 @@ use lockstorm::{
 use lockstorm_sim::time::True;
 
 /// Times of the recorder and of MONITOR differ by rounding at most.
-const SAME_US: i64 = 1_000;
+const SAME_US: i64 = 10;
 
 /// A hold proves nothing if it was granted within this time after the end of another lease.
 const NEAR_US: i64 = 21_000;
