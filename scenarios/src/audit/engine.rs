@@ -120,7 +120,8 @@ impl Node {
         let mut strangers = BTreeMap::new();
         for pass in [Pass::Idle, Pass::Free, Pass::Stale, Pass::Unproven, Pass::All] {
             let count = self.count();
-            if count < LOCKS_MAX / 2 || pass == Pass::All && count < HELD_MAX {
+            // Each sweep leaves room for as many locks as it looks at.
+            if count < LOCKS_MAX / 2 || pass == Pass::All && count <= HELD_MAX / 2 {
                 break;
             }
             let (now_us, shadow, dropped) = (self.now_us, &mut self.shadow, &mut self.dropped);
