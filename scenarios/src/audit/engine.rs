@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    findings::{Change, Findings, Kind, Place},
+    findings::{Change, Findings, Place},
     follow::{self, Act},
     locks::{Figures, Lock},
     names::{self, Names},

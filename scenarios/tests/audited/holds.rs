@@ -42,7 +42,7 @@ enum Fate {
 
 /// A hold on one node.
 #[derive(Debug)]
-pub struct Hold<'a> {
+pub(crate) struct Hold<'a> {
     history: &'a History,
     node: Host,
     lock: Lock,
@@ -62,9 +62,9 @@ pub struct Hold<'a> {
     /// Set if a command of another party, or a flush, broke it.
     is_broken: bool,
     /// Set if no stream of commands can show that.
-    pub is_beyond: bool,
+    pub(crate) is_beyond: bool,
     /// Set by a finding or a notice.
-    pub is_found: bool,
+    pub(crate) is_found: bool,
 }
 
 impl fmt::Display for Hold<'_> {
@@ -79,14 +79,14 @@ impl fmt::Display for Hold<'_> {
 
 /// The holds of a run.
 #[derive(Debug)]
-pub struct Holds<'a> {
+pub(crate) struct Holds<'a> {
     history: &'a History,
     captures: &'a Captures,
     list: Vec<Hold<'a>>,
 }
 
 /// Returns the holds of a run.
-pub fn of<'a>(history: &'a History, captures: &'a Captures) -> Holds<'a> {
+pub(crate) fn of<'a>(history: &'a History, captures: &'a Captures) -> Holds<'a> {
     let mut holds = Holds { history, captures, list: Vec::new() };
     // The present hold of each owner, by its index.
     let mut live = BTreeMap::new();
@@ -218,7 +218,7 @@ impl<'a> Holds<'a> {
 
     /// Looks for the hold of a finding. Returns `None` if it is about no lock on trial, and an
     /// error if the history does not have the event.
-    pub fn confirm(&mut self, finding: &Finding) -> Option<Result<(), String>> {
+    pub(crate) fn confirm(&mut self, finding: &Finding) -> Option<Result<(), String>> {
         let lock = self.history.header.lock(&finding.lock)?;
         let fits: Vec<usize> = self.holds_of(finding, lock);
         let Some(at) = fits.iter().find(|at| has(&self.list[**at], finding.kind)) else {
@@ -231,7 +231,7 @@ impl<'a> Holds<'a> {
     }
 
     /// Looks for the hold of a notice.
-    pub fn notice(&mut self, notice: &Finding) {
+    pub(crate) fn notice(&mut self, notice: &Finding) {
         if let Some(lock) = self.history.header.lock(&notice.lock)
             && notice.kind == Kind::Unchecked
         {
@@ -261,7 +261,7 @@ impl<'a> Holds<'a> {
     }
 
     /// Returns the holds that a command of another party broke.
-    pub fn broken(&self) -> impl Iterator<Item = &Hold<'a>> {
+    pub(crate) fn broken(&self) -> impl Iterator<Item = &Hold<'a>> {
         self.list.iter().filter(|hold| hold.is_broken)
     }
 }
