@@ -3,6 +3,7 @@
 
 use std::{
     fmt, io,
+    sync::mpsc::Sender,
     time::{Duration, Instant},
 };
 
@@ -37,6 +38,9 @@ pub struct Env {
     pub log: Vec<Line>,
     /// The least level that is logged; `None` if the log is not read.
     pub logging: Option<Level>,
+    /// Takes each line that MONITOR would show, without a connection that asks for it; `None` if
+    /// nothing reads them. Nothing in the server depends on it.
+    pub monitor: Option<Sender<String>>,
     /// Set if a command of a client moves the clocks (DEBUG CLOCK ADVANCE); the driver then carries
     /// out [`Action::Advance`].
     pub manual_clock: bool,
@@ -228,6 +232,7 @@ impl Env {
             observing: false,
             log: Vec::new(),
             logging: None,
+            monitor: None,
             manual_clock: false,
             script_clock: None,
             clock: None,

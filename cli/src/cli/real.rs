@@ -45,6 +45,9 @@ pub(super) fn run(
             "--why repeats runs without their faults, but a run in real time cannot be repeated: leave out --why"
         );
     }
+    if output.asks_for_monitor() {
+        bail!("--monitor writes the commands of simulated nodes: leave out --monitor");
+    }
     if servers.len() > 1 && output.writes_files() {
         bail!("--report and --history are about one run: expected one --server, got {}", servers.len());
     }

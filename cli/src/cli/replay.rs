@@ -17,6 +17,10 @@ use lockstorm::{file::plan::Plan, run::runner::judge};
 #[command(
     mut_arg("report", |report| report.help("Write an HTML page about the run")),
     mut_arg("history", |history| history.help("Write the history of the run, for `lockstorm check`")),
+    mut_arg("monitor", |monitor| monitor.help(
+        "Write the commands of the nodes into a folder, for `lockstorm audit`: one file NODE.monitor \
+         for each node, as `redis-cli monitor` writes it"
+    )),
     mut_arg("json", |json| json.help("Print the result as JSON")),
     mut_arg("why", |why| why.help("Print the causes of a violation, as `lockstorm why` does"))
 )]

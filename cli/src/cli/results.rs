@@ -47,6 +47,11 @@ pub(super) struct Output {
     /// Write the history of the run that --report chooses, for `lockstorm check`
     #[arg(long, value_name = "FILE.jsonl")]
     history: Option<PathBuf>,
+    /// Write the commands of the nodes of the run that --report chooses into a folder, for
+    /// `lockstorm audit`: one file NODE.monitor for each node, as `redis-cli monitor` writes it; in
+    /// virtual time only
+    #[arg(long, value_name = "FOLDER")]
+    monitor: Option<PathBuf>,
     /// Print the results as JSON, one line per run; a sweep or an expected share adds one line per
     /// sweep point and checker
     #[arg(long)]
@@ -143,6 +148,11 @@ impl Output {
         self.json
     }
 
+    /// Returns true with `--monitor`.
+    pub(super) fn asks_for_monitor(&self) -> bool {
+        self.monitor.is_some()
+    }
+
     /// Returns true with `--report` or `--history`.
     pub(super) fn writes_files(&self) -> bool {
         self.report.is_some() || self.history.is_some()
@@ -187,6 +197,13 @@ impl Output {
             let file = fs::File::create(path).into_diagnostic().wrap_err_with(|| failed(path))?;
             let written = outcome.history.write(std::io::BufWriter::new(file));
             written.into_diagnostic().wrap_err_with(|| failed(path))?;
+        }
+        if let Some(folder) = &self.monitor {
+            fs::create_dir_all(folder).into_diagnostic().wrap_err_with(|| failed(folder))?;
+            for (node, lines) in causes.trial.captures(causes.judged.case) {
+                let path = folder.join(format!("{node}.monitor"));
+                fs::write(&path, lines).into_diagnostic().wrap_err_with(|| failed(&path))?;
+            }
         }
         Ok(())
     }

@@ -68,6 +68,23 @@ fn nodes_standard_input_json_page_and_history() {
 }
 
 #[test]
+fn a_simulated_run_is_audited_by_its_captures() {
+    let folder = Folder::new("audit_of_a_run");
+    for of in [
+        &["run", "single/del_without_token.toml#del", "--seed", "0"][..],
+        &["replay", "single/del_without_token.toml#del@0"],
+    ] {
+        let ran = folder.run(&[of, &["--monitor", "captures"]].concat());
+        assert_eq!(ran.code, 0, "{}{}", ran.out, ran.err);
+        let capture = fs::read_to_string(folder.0.join("captures/m.monitor")).expect("one for each node");
+        assert!(capture.starts_with("OK\n1704067"), "{capture}");
+        let ran = folder.run(&["audit", "captures/m.monitor"]);
+        assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
+        assert!(ran.out.contains("1 finding\n\n  released by another client: lock"), "{}", ran.out);
+    }
+}
+
+#[test]
 fn a_finding_is_written_as_a_scenario_that_runs() {
     let folder = Folder::new("audit_scenario");
     let rows = [

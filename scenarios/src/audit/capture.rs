@@ -150,8 +150,16 @@ impl Layout {
 
 /// Splits at the first occurrence of `at`, which is not part of the result.
 fn split<'a>(text: &'a [u8], at: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
-    let found = text.windows(at.len()).position(|part| part == at)?;
-    Some((&text[..found], &text[found + at.len()..]))
+    let (first, rest) = at.split_first()?;
+    let mut from = 0;
+    loop {
+        let found = from + text[from..].iter().position(|byte| byte == first)?;
+        let after = &text[found + 1..];
+        if let Some(after) = after.strip_prefix(rest) {
+            return Some((&text[..found], after));
+        }
+        from = found + 1;
+    }
 }
 
 /// Parses a number of at most 18 decimal digits.
@@ -318,6 +326,8 @@ pub struct Capture<'a> {
     last_us: i64,
     /// The parts of the present line; `None` before the first one.
     layout: Option<Layout>,
+    /// Set if the present line is the first of a further connection.
+    is_after_gap: bool,
 }
 
 impl fmt::Debug for Capture<'_> {
@@ -330,7 +340,15 @@ impl<'a> Capture<'a> {
     /// Begins to read a capture.
     pub fn new(name: impl Into<String>, from: impl BufRead + 'a) -> Capture<'a> {
         let (line, number, last_us, layout) = (Vec::new(), 0, i64::MIN, None);
-        Capture { name: name.into(), from: Box::new(from), line, number, last_us, layout }
+        Capture {
+            name: name.into(),
+            from: Box::new(from),
+            line,
+            number,
+            last_us,
+            layout,
+            is_after_gap: false,
+        }
     }
 
     /// Moves to the next line that is one of MONITOR, and adds the defects of those before it to
@@ -340,11 +358,14 @@ impl<'a> Capture<'a> {
     /// If the capture cannot be read.
     pub(super) fn advance(&mut self, problems: &mut Problems) -> io::Result<bool> {
         self.layout = None;
+        self.is_after_gap = false;
         loop {
             let Some(is_long) = self.read_line()? else { return Ok(false) };
             self.number += 1;
             // The reply to MONITOR, and the last line of redis-cli after a server's end.
             if self.line.is_empty() || self.line == b"OK" || self.line == b"+OK" {
+                // The monitor has connected again: commands are missing in between.
+                self.is_after_gap |= !self.line.is_empty() && self.last_us > i64::MIN;
                 continue;
             }
             if is_long {
@@ -372,6 +393,11 @@ impl<'a> Capture<'a> {
     /// Returns the present line. `None` before the first one.
     pub(super) fn line(&self) -> Option<(u64, Line<'_>)> {
         Some((self.number, self.layout.as_ref()?.line(&self.line)))
+    }
+
+    /// Returns true if commands may be missing before the present line.
+    pub(super) fn is_after_gap(&self) -> bool {
+        self.is_after_gap
     }
 
     /// Returns the present line's time.
@@ -494,6 +520,19 @@ mod tests {
         );
         assert_eq!(problems[3], "n1:8: the line ends inside a word");
         assert_eq!(problems.len(), 4);
+    }
+
+    #[test]
+    fn a_further_connection_follows_a_gap() {
+        let text = b"OK\n1700000000.000001 [0 1:2] \"PING\"\n1700000000.000002 [0 1:2] \"PING\"\nOK\n\n\
+            1700000009.000000 [0 1:2] \"PING\"\n1700000009.000001 [0 1:2] \"PING\"\n";
+        let (mut gaps, mut problems) = (Vec::new(), Problems::default());
+        let mut capture = Capture::new("n1", &text[..]);
+        while capture.advance(&mut problems).expect("it is in memory") {
+            gaps.push(capture.is_after_gap());
+        }
+        assert_eq!(gaps, [false, false, true, false]);
+        assert_eq!(problems.count, 0);
     }
 
     #[test]

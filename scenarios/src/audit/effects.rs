@@ -85,7 +85,7 @@ impl Audit {
             lock.is_proven = true;
             lock.library = is_hash.then_some("Redisson");
             lock.begins(hold(owner, levels, expires_ms, grant), "");
-            node.sweep();
+            node.sweep(&mut self.findings);
         }
     }
 
@@ -167,7 +167,7 @@ impl Audit {
             let effect = Effect { call: &call, place, is_known };
             effect.on(lock, &mut self.findings);
         }
-        self.nodes[number].sweep();
+        self.nodes[number].sweep(&mut self.findings);
     }
 
     fn flushed(&mut self, number: usize, call: &Rc<Call>, is_known: bool, only: Option<u32>) {

@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::{
     capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    findings::{Change, Finding, Findings, Kind, Place},
+    findings::{Change, Finding, Findings, Place},
     follow::{self, Act},
     locks::{Figures, Lock},
     names::{self, Names},
@@ -22,6 +22,13 @@ use super::{
 
 /// The number of locks of a node from which idle ones are dropped.
 const LOCKS_MAX: usize = 100_000;
+
+/// The most locks of a node, even if all of them are held.
+const HELD_MAX: usize = 4 * LOCKS_MAX;
+
+/// A held key that was not used for this long, and that nothing has shown to be a lock, is dropped
+/// before others: requests are marked as done by SET NX, too, with a long expiry.
+const STALE_US: i64 = 60_000_000;
 
 /// A free lock that was not used for this long is dropped first.
 const IDLE_US: i64 = 600_000_000;
@@ -116,36 +123,70 @@ impl Node {
         self.locks.get(&db).is_some_and(|locks| locks.contains_key(key))
     }
 
-    /// Drops free locks, those first that were not used for a while.
-    pub(super) fn sweep(&mut self) {
-        let count = self.locks.values().map(BTreeMap::len).sum::<usize>();
+    /// Drops locks if there are too many: first free ones that were not used for a while, then all
+    /// free ones, then held keys that nothing has shown to be locks, and at last all.
+    pub(super) fn sweep(&mut self, findings: &mut Findings) {
+        let count = self.count();
         if count < self.sweep_at {
             return;
         }
         // The file of a server has the end of each lease as a command.
         let is_live = self.times == Times::Exact;
-        let (now_us, shadow, dropped) = (self.now_us, &mut self.shadow, &mut self.dropped);
-        for idle_us in [IDLE_US, 0] {
+        let mut strangers = BTreeMap::new();
+        for pass in [Pass::Idle, Pass::Free, Pass::Stale, Pass::Unproven, Pass::All] {
+            let count = self.count();
+            // Each sweep leaves room for as many locks as it looks at.
+            if count < LOCKS_MAX / 2 || pass == Pass::All && count <= HELD_MAX / 2 {
+                break;
+            }
+            let (now_us, shadow, dropped) = (self.now_us, &mut self.shadow, &mut self.dropped);
             for (db, locks) in &mut self.locks {
                 locks.retain(|key, lock| {
                     if is_live {
                         follow::lapse(lock, now_us.div_euclid(1_000));
                     }
-                    let is_kept = lock.hold.is_some() || now_us - lock.last_us < idle_us;
+                    let is_kept = pass.keeps(lock, now_us);
                     if !is_kept {
                         shadow.free(now_us, *db, key);
                         dropped.0 += 1;
                         dropped.1.join(&lock.figures);
+                        if lock.uses() != (true, true) {
+                            strangers.insert((*db, key.clone()), lock.uses());
+                        }
                     }
                     is_kept
                 });
             }
-            if self.locks.values().map(BTreeMap::len).sum::<usize>() < LOCKS_MAX / 2 {
-                break;
-            }
         }
-        let left = self.locks.values().map(BTreeMap::len).sum::<usize>();
-        self.sweep_at = LOCKS_MAX.max(left.saturating_mul(2));
+        findings.judge(&self.name, |db, key| strangers.get(&(db, Box::from(key))).copied());
+        self.sweep_at = LOCKS_MAX.max(self.count().saturating_mul(2)).min(HELD_MAX);
+    }
+
+    fn count(&self) -> usize {
+        self.locks.values().map(BTreeMap::len).sum()
+    }
+}
+
+/// A pass over the locks of a node that drops some of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pass {
+    Idle,
+    Free,
+    Stale,
+    Unproven,
+    All,
+}
+
+impl Pass {
+    fn keeps(self, lock: &Lock, now_us: i64) -> bool {
+        let (is_held, unused_us) = (lock.hold.is_some(), now_us - lock.last_us);
+        match self {
+            Pass::Idle => is_held || unused_us < IDLE_US,
+            Pass::Free => is_held,
+            Pass::Stale => is_held && (lock.is_lock() || unused_us < STALE_US),
+            Pass::Unproven => is_held && lock.is_lock(),
+            Pass::All => false,
+        }
     }
 }
 
@@ -200,6 +241,12 @@ impl Audit {
             let next = (0..open.len()).min_by_key(|at| open[*at].1.at_us());
             let Some(next) = next else { break };
             let (node, capture) = &mut open[next];
+            if capture.is_after_gap() {
+                if let Some(call) = self.nodes[*node].open.take() {
+                    self.follow(*node, call);
+                }
+                self.gap(*node);
+            }
             if let Some((number, line)) = capture.line() {
                 self.take(*node, number, &line);
             }
@@ -277,13 +324,11 @@ impl Audit {
             }
         }
         let Audit { findings, nodes, .. } = self;
-        findings.list.retain_mut(|finding| {
-            let (is_lock, is_proven) = standing(nodes, finding);
-            if finding.kind == Kind::Deleted && !is_proven && !finding.is_confirmed {
-                finding.kind = Kind::Unchecked;
-            }
-            is_lock || finding.is_confirmed
-        });
+        for node in nodes.iter() {
+            // A key that SET NX creates may be no lock at all.
+            findings.judge(&node.name, |db, key| node.locks.get(&db)?.get(key).map(Lock::uses));
+        }
+        findings.list.retain(|finding| !finding.is_dismissed);
     }
 
     /// Follows a call on all locks that it concerns.
@@ -367,7 +412,8 @@ impl Audit {
                 self.lists(script, key, &call);
             }
         }
-        self.nodes[node].sweep();
+        let Audit { nodes, findings, .. } = self;
+        nodes[node].sweep(findings);
     }
 
     /// Returns true if the key is that of a lock, which this call may make it.
@@ -387,10 +433,11 @@ impl Audit {
         if !call.command.verb.calls_script() {
             return call.command.creates();
         }
+        let is_known = self.scripts.is_acquire(call);
         let mut own = call.script.iter().filter(|command| command.word(1) == key);
-        let owns = own
-            .clone()
-            .any(|command| command.verb == Verb::Hincrby && scripts::is_redisson_owner(command.word(2)));
+        let owns = own.clone().any(|command| {
+            command.verb == Verb::Hincrby && (is_known || scripts::is_redisson_owner(command.word(2)))
+        });
         let expires = own.clone().any(|command| command.verb == Verb::Expire);
         if owns && expires {
             return true;
@@ -452,7 +499,7 @@ pub(super) fn standing(nodes: &[Node], finding: &Finding) -> (bool, bool) {
     let lock = node.and_then(|node| node.locks.get(&finding.db)?.get(&finding.key));
     // A key that SET NX creates may be no lock at all. Of a lock that was dropped nothing is known
     // any more.
-    lock.map_or((true, true), |lock| (lock.is_lock(), lock.is_proven || lock.figures.renewals > 0))
+    lock.map_or((true, true), Lock::uses)
 }
 
 /// Returns true if a command is on a lock's key, or creates a key that may be a lock's.
@@ -510,6 +557,33 @@ fn matches(pattern: &str, text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Gives an audit a command of a client, in seconds after its beginning.
+    fn give(audit: &mut Audit, secs: u32, client: &str, command: &str) {
+        let words: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
+        let line = format!("17{secs:08}.000000 [0 {client}] {}", words.join(" "));
+        audit.take_text(0, 1, line.as_bytes());
+    }
+
+    /// Requests are marked as done by SET NX. They are no locks, and there are many.
+    #[test]
+    fn keys_that_are_no_locks_are_forgotten_with_their_findings() {
+        let mut audit = Audit::new(Settings::default());
+        audit.node("n1");
+        give(&mut audit, 0, "10.0.0.1:1", "PING");
+        give(&mut audit, 20, "10.0.0.1:1", "SET a one NX EX 10");
+        give(&mut audit, 21, "10.0.0.2:1", "DEL a");
+        give(&mut audit, 22, "10.0.0.1:1", "SET b one NX EX 10");
+        give(&mut audit, 23, "10.0.0.2:1", "SET b two EX 10");
+        assert_eq!(audit.findings.list.len(), 2);
+        for request in 0..u32::try_from(LOCKS_MAX).expect("it is small") + 10 {
+            give(&mut audit, 100 + request / 1_000, "10.0.0.1:1", &format!("SET r{request} 1 NX EX 86400"));
+        }
+        assert!(audit.nodes[0].count() < 100, "{} are left", audit.nodes[0].count());
+        audit.finish();
+        let summary = audit.summary();
+        assert!(summary.findings.is_empty() && summary.notices.is_empty(), "{}", summary.text());
+    }
 
     #[test]
     fn patterns_of_keys() {

@@ -205,6 +205,9 @@ pub struct Finding {
     /// Set if the holder itself later showed that it believed in its hold.
     #[serde(skip)]
     pub(super) is_confirmed: bool,
+    /// Set if the key turned out to be no lock.
+    #[serde(skip)]
+    pub(super) is_dismissed: bool,
     /// The calls of the evidence, in the same order.
     #[serde(skip)]
     pub(super) calls: Vec<Rc<Call>>,
@@ -299,6 +302,7 @@ impl Findings {
             at_us,
             key: place.key.into(),
             is_confirmed: false,
+            is_dismissed: false,
             calls: parts.iter().map(|(call, _)| Rc::clone(call)).collect(),
             leases: self.leases.clone(),
             has_moved: false,
@@ -318,6 +322,19 @@ impl Findings {
             finding.calls.push(Rc::clone(part.0));
         } else {
             finding.times += 1;
+        }
+    }
+
+    /// Judges the findings of a node's locks by the use of their keys. `uses` returns for a key
+    /// whether it is used as a lock, and whether its releases compare an owner; `None` if it does not
+    /// know the key.
+    pub(super) fn judge(&mut self, node: &str, uses: impl Fn(u32, &[u8]) -> Option<(bool, bool)>) {
+        for finding in self.list.iter_mut().filter(|one| one.node == node && !one.is_confirmed) {
+            let Some((is_lock, is_proven)) = uses(finding.db, &finding.key) else { continue };
+            if finding.kind == Kind::Deleted && !is_proven {
+                finding.kind = Kind::Unchecked;
+            }
+            finding.is_dismissed |= !is_lock;
         }
     }
 

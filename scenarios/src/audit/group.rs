@@ -64,6 +64,6 @@ impl Audit {
                 to.hold = Some(hold);
             }
         }
-        new.sweep();
+        new.sweep(&mut self.findings);
     }
 }

@@ -180,6 +180,11 @@ impl Lock {
         !self.has_mode && (self.is_proven || releases + renewals + unchecked > 0)
     }
 
+    /// Returns true if the key is used as a lock, and then true if its releases compare an owner.
+    pub(super) fn uses(&self) -> (bool, bool) {
+        (self.is_lock(), self.is_proven || self.figures.renewals > 0)
+    }
+
     /// Returns the most recent hold that an owner lost.
     pub(super) fn lost(&mut self, owner: &str) -> Option<&mut Past> {
         self.past.iter_mut().rev().find(|past| past.owner == owner)

@@ -22,6 +22,10 @@ const LIBRARIES: &[(&str, &str)] = &[
     ("7157921a7cc7cfba979acf6d63f073151df17d12", "redis-semaphore"),
 ];
 
+/// The digest of the script by which `lockstorm-client` acquires. Its owners have names as those of
+/// Redisson, except in the simulated world, where hosts have names in place of UUIDs.
+const ACQUIRE: &str = "e2b3d9a4aef218717f37d8f1cb62715f1aff3a2b";
+
 /// The purpose of a script for one lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Purpose {
@@ -168,6 +172,14 @@ impl Scripts {
         self.parts.get(&digest).map_or(Purpose::Unknown, |parts| parts.purpose())
     }
 
+    /// Returns true if a call acquires a lock of `lockstorm-client` or Redisson, by its script or by
+    /// the names of its keys, whatever the name of its owner.
+    pub(super) fn is_acquire(&mut self, call: &Call) -> bool {
+        let has_companion = || call.command.keys().iter().any(|key| key.starts_with(b"redisson_lock_"));
+        call.command.verb.calls_script()
+            && (has_companion() || *self.digest(&call.command) == *ACQUIRE.as_bytes())
+    }
+
     /// Returns the library that a call on this lock belongs to, if it is known.
     pub(super) fn library(&mut self, call: &Call) -> Option<&'static str> {
         let starts = |prefix: &str| {
@@ -308,6 +320,18 @@ mod tests {
         for (field, expected) in rows {
             assert_eq!(is_redisson_owner(field.as_bytes()), expected, "{field}");
         }
+    }
+
+    #[test]
+    fn the_acquisition_of_the_client_is_known_by_its_script() {
+        let text = include_str!("../../../client/src/locks/reentrant/acquire.lua");
+        assert_eq!(redis::Script::new(text).get_hash(), ACQUIRE);
+        let mut scripts = Scripts::default();
+        let by_digest = call(&[&format!("\"EVALSHA\" \"{ACQUIRE}\" \"1\" \"a\" \"30000\" \"c1:1\"")]);
+        assert!(scripts.is_acquire(&by_digest));
+        let fenced = call(&[r#""EVALSHA" "0f" "2" "a" "redisson_lock_token:{a}" "30000" "c1:1""#]);
+        assert!(scripts.is_acquire(&fenced));
+        assert!(!scripts.is_acquire(&call(&[r#""EVALSHA" "0f" "1" "a" "30000" "c1:1""#])));
     }
 
     #[test]

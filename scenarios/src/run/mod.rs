@@ -20,6 +20,7 @@ mod script;
 mod sentinel;
 pub(crate) mod subject;
 pub mod tally;
+mod tap;
 mod witness;
 mod workload;
 pub mod worklist;
@@ -50,6 +51,8 @@ pub use lockstorm_world::Engine;
 pub use operator::Console;
 use operator::Operated;
 use process::{Planned, Program};
+pub use tap::Captures;
+use tap::Taps;
 
 /// The constructors of the processes. A host runs the process of the first constructor that accepts
 /// its plan.
@@ -89,6 +92,24 @@ pub struct Outcome {
 /// # Panics
 /// Propagates a panic of any code that ran on a host.
 pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Outcome {
+    play(plan, title, (engine, keep), Taps::default()).0
+}
+
+/// Runs a plan like [`run`], and returns what MONITOR shows on its simulated nodes besides. The
+/// lines come from the nodes themselves, over no connection, so the fingerprint is the same.
+///
+/// # Panics
+/// Propagates a panic of any code that ran on a host.
+pub fn monitored(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> (Outcome, Captures) {
+    play(plan, title, (engine, keep), Taps::open())
+}
+
+fn play(
+    plan: &Plan,
+    title: &str,
+    (engine, keep): (Engine, TraceRetention),
+    taps: Taps,
+) -> (Outcome, Captures) {
     let plan = Rc::new(plan.clone());
     let mut header = header(&plan, title);
     header.engine = engine.name().into();
@@ -105,6 +126,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
         outside: real::Outside::default(),
         opening: Rc::default(),
         connecting: Rc::default(),
+        taps,
     });
     let mut processes = Vec::new();
     for host in &plan.hosts {
@@ -193,7 +215,7 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
     history.header.calm = history.header.calm.map(|calm| calm.min(end));
     history.leave_out_idle_probe();
     let history = history.clone();
-    Outcome { history, fingerprint, records }
+    (Outcome { history, fingerprint, records }, stage.taps.captures())
 }
 
 /// The state that all hosts of a run share.
@@ -211,6 +233,8 @@ struct Stage {
     opening: Rc<real::Opening>,
     /// Opens when all peers have connected. No peer gets a request before.
     connecting: Rc<real::Opening>,
+    /// The commands of the nodes, if they are monitored.
+    taps: Taps,
 }
 
 impl Stage {

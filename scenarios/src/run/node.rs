@@ -189,6 +189,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let (console, password) = (server.console.clone(), config.requirepass.clone());
     let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, console, password));
     let now = ctx.clone();
+    let monitor = stage.taps.started(ctx.name());
     let start = |env: &mut Env, before: Option<Server>| {
         let starts_again = before.is_some();
         let disk = match before {
@@ -211,6 +212,8 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
         if starts_again {
             witness.borrow_mut().restarted(now, &started, master.is_some());
         }
+        // No monitor sees the commands of an append-only file that a start executes.
+        env.monitor = monitor;
         started
     };
     world::run_with(ctx, port, server.node.clone(), start).await;

@@ -25,7 +25,7 @@ use crate::{
         verdict::{Count, Finding, Match, Verdict},
     },
     report::{self, Entry, Link, Report},
-    run::{Engine, Outcome, run},
+    run::{Captures, Engine, Outcome, monitored, run},
     run::{
         peer::Peer,
         worklist::{work_in_order, work_through},
@@ -383,6 +383,12 @@ impl Runner<'_> {
         let mut outcome = self.outcome_of(&plan, case, keep);
         outcome.history.header.drawn = plan.drawn().into_iter().map(Into::into).collect();
         outcome
+    }
+
+    /// Runs one case again in virtual time, and returns the commands of its nodes as MONITOR shows
+    /// them.
+    pub fn captures(&self, case: Case) -> Captures {
+        monitored(&self.plan(case), &self.token(case), self.engine, TraceRetention::Nothing).1
     }
 
     fn outcome_of(&self, plan: &Plan, case: Case, keep: TraceRetention) -> Outcome {

@@ -162,7 +162,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         return wrong_arity(ctx.node.config.generation, spec, args).into();
     }
     let dirty_before = ctx.effects.dirty;
-    let monitored = !ctx.node.clients.monitors.is_empty();
+    let monitored = !ctx.node.clients.monitors.is_empty() || ctx.env.monitor.is_some();
     // MONITOR shows a script before the commands it calls, and a transaction after its queued
     // commands.
     let shown_first = monitored && spec.flags.contains(Flags::SKIP_MONITOR);

@@ -31,7 +31,8 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
-/// Sends a command to the monitoring connections, without its secrets.
+/// Sends a command to the monitoring connections and to [`Env::monitor`](crate::env::Env::monitor),
+/// without its secrets.
 pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
     if spec.flags.contains(Flags::ADMIN) {
         return;
@@ -41,6 +42,10 @@ pub(in crate::commands) fn show(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) 
         _ => ctx.node.clients.sessions.get(ctx.conn).map_or_else(String::new, |session| session.peer.clone()),
     };
     let line = line(ctx.env.wall, ctx.db, &from, spec.name, args);
+    if let Some(monitor) = &ctx.env.monitor {
+        // No one may read the lines any more.
+        let _ = monitor.send(line.clone());
+    }
     let monitors: Vec<ConnId> = ctx.node.clients.monitors.iter().copied().collect();
     for conn in monitors {
         let line = Reply::Status(line.clone().into());
