@@ -76,6 +76,8 @@ pub(super) struct Node {
     pub(super) gap_us: Option<i64>,
     pub(super) now_us: i64,
     pub(super) times: Times,
+    /// Set for a node that is audited by keyspace events and reads.
+    pub(super) is_gentle: bool,
     /// The number of locks at which idle ones are dropped.
     sweep_at: usize,
     /// The locks that were dropped, and their figures.
@@ -87,8 +89,21 @@ impl Node {
         let (locks, shadow) = (BTreeMap::new(), Shadow::new());
         let dropped = (0, Figures::default());
         let (open, commands, first_us, now_us, times) = (None, 0, None, 0, Times::Exact);
-        let (gap_us, sweep_at) = (None, LOCKS_MAX);
-        Node { name, locks, shadow, open, commands, first_us, gap_us, now_us, times, sweep_at, dropped }
+        let (gap_us, is_gentle, sweep_at) = (None, false, LOCKS_MAX);
+        Node {
+            name,
+            locks,
+            shadow,
+            open,
+            commands,
+            first_us,
+            gap_us,
+            now_us,
+            times,
+            is_gentle,
+            sweep_at,
+            dropped,
+        }
     }
 
     /// Makes all holds unsure: commands are missing that may have ended them.
@@ -245,7 +260,11 @@ impl Audit {
             if let Some(call) = self.nodes[node].open.take() {
                 self.follow(node, call);
             }
-            let Node { name, locks, now_us, times, .. } = &mut self.nodes[node];
+            let Node { name, locks, now_us, times, is_gentle, .. } = &mut self.nodes[node];
+            // Events and reads have shown each end.
+            if *is_gentle {
+                continue;
+            }
             for (db, locks) in locks.iter_mut().filter(|_| *times != Times::Unknown) {
                 for (key, lock) in locks {
                     let since_us = lock.hold.as_ref().map(|hold| hold.since_us);

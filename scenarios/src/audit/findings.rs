@@ -44,12 +44,14 @@ pub enum Kind {
     NearMiss,
     /// A client releases without a check of the owner.
     Unchecked,
+    /// A lease ended, and the source does not show if its owner came back.
+    LeaseEnded,
 }
 
 impl Kind {
     /// Returns true if the kind makes an audit fail. Others are notices.
     pub fn is_finding(self) -> bool {
-        !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked)
+        !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked | Kind::LeaseEnded)
     }
 
     /// Returns the heading of the kind.
@@ -68,6 +70,7 @@ impl Kind {
             Kind::Unexplained => "ended without a command",
             Kind::NearMiss => "renewed late",
             Kind::Unchecked => "released without a check",
+            Kind::LeaseEnded => "lease ended",
         }
     }
 
@@ -95,6 +98,9 @@ impl Kind {
             Kind::SharedName => "Give each process a random token, or an id drawn at its start.",
             Kind::Unexplained => {
                 "Look for an eviction, a failover or a restart at this time: MONITOR shows none of them."
+            }
+            Kind::LeaseEnded => {
+                "Look for a holder that died or stood still: an audit with MONITOR shows if it came back."
             }
             Kind::NearMiss => "Renew at a third of the lease, and look for pauses and busy executors.",
         }

@@ -1,13 +1,36 @@
 //! The nodes of a live group: they come and go, and a replica takes a master's place.
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
-use super::{engine::Audit, findings::Change, follow, locks::Lock, names::date};
+use super::{
+    capture::{From, Line},
+    engine::Audit,
+    findings::Change,
+    follow,
+    locks::{Figures, Lock},
+    names::date,
+};
 
 /// The most changes that are kept.
 const CHANGES_MAX: usize = 10_000;
 
+/// Returns true if a line of MONITOR has a command that this address sent. A replica's lines have
+/// the commands of its master.
+pub fn is_from(text: &[u8], address: &str) -> bool {
+    Line::parse(text).is_ok_and(|line| line.from == From::Client(address.as_bytes()))
+}
+
 impl Audit {
+    /// Returns the number of grants, renewals and ends of a node's locks.
+    pub fn changes_of(&self, node: usize) -> u64 {
+        let locks = self.nodes.get(node).into_iter().flat_map(|node| node.locks.values());
+        let counts = locks.flat_map(BTreeMap::values).map(|lock| {
+            let Figures { grants, renewals, releases, broken, .. } = lock.figures;
+            grants + renewals + releases + broken
+        });
+        counts.sum()
+    }
+
     /// Records a change of a node.
     pub fn changed(&mut self, node: usize, at_us: i64, what: impl Into<String>) {
         let Some(name) = self.nodes.get(node).map(|node| node.name.clone()) else { return };
@@ -49,10 +72,13 @@ impl Audit {
             for (key, lock) in locks {
                 follow::lapse(lock, now_ms);
                 let Some(mut hold) = lock.hold.take() else { continue };
-                let Some(held) = old.shadow.held(*db, key, now_ms) else { continue };
-                let is_hash = old.shadow.is_hash(*db, key);
-                new.shadow.free(at_us, *db, key);
-                new.shadow.take(at_us, *db, key, &held, is_hash);
+                // Without MONITOR there is no copy: reads show the keys of the new master.
+                if !old.is_gentle {
+                    let Some(held) = old.shadow.held(*db, key, now_ms) else { continue };
+                    let is_hash = old.shadow.is_hash(*db, key);
+                    new.shadow.free(at_us, *db, key);
+                    new.shadow.take(at_us, *db, key, &held, is_hash);
+                }
                 hold.moved = Some(master.clone());
                 let to = new.locks.entry(*db).or_default();
                 let to = to.entry(key.clone()).or_insert_with(|| Lock::new(at_us));

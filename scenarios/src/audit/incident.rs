@@ -180,9 +180,12 @@ impl Facts<'_> {
             Kind::Deleted | Kind::Flushed | Kind::ExtendedByOther | Kind::Overwritten => self.third_party(),
             Kind::NoExpiry => self.holder_dies(),
             // Live groups show no times of the crash and the promotion.
-            Kind::FailedOver | Kind::SharedName | Kind::Unexplained | Kind::NearMiss | Kind::Unchecked => {
-                Err(Missing::Kind)
-            }
+            Kind::FailedOver
+            | Kind::SharedName
+            | Kind::Unexplained
+            | Kind::NearMiss
+            | Kind::Unchecked
+            | Kind::LeaseEnded => Err(Missing::Kind),
         }
     }
 

@@ -28,11 +28,14 @@
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `effects` | the commands of an append-only file, on its locks |
+//! | `wire` | replies and pushed messages of a server |
+//! | `watched` | the locks of a node by keyspace events and reads |
 //! | `group` | the comings and goings of a group's nodes |
 //! | `summary` | the outcome as text, as JSON and as a page |
 //! | `draft` | a scenario file in parts |
 //! | `incident` | a finding as a scenario that shows it again |
 //! | `server` | the addresses of live servers, and the requests that begin MONITOR |
+//! | `notified` | a connection for keyspace events and reads, without MONITOR |
 
 pub mod capture;
 
@@ -60,6 +63,10 @@ mod engine;
 
 mod effects;
 
+mod wire;
+
+mod watched;
+
 mod group;
 
 mod summary;
@@ -70,10 +77,14 @@ mod incident;
 
 mod server;
 
+mod notified;
+
 pub use capture::Times;
 pub use engine::{Audit, Settings, UnknownScript};
 pub use findings::Change;
+pub use group::is_from;
 pub use incident::{Incident, Missing};
 pub use lockstorm_client::{Deployment, Master};
+pub use notified::{Gentle, hello};
 pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};
