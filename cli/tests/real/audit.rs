@@ -32,21 +32,25 @@ impl Live {
         command.args(["--port", &port.to_string(), "--save", "", "--notify-keyspace-events", events]);
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
         let live = Live { process, port };
-        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+        while live.dial().is_err() {
             live.wait(20);
         }
         live
     }
 
-    /// Waits.
-    #[expect(clippy::disallowed_methods, reason = "a real server needs real time")]
+    #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
+    fn dial(&self) -> std::io::Result<TcpStream> {
+        TcpStream::connect(("127.0.0.1", self.port))
+    }
+
+    #[expect(clippy::disallowed_methods, clippy::unused_self, reason = "a real server needs real time")]
     fn wait(&self, ms: u64) {
         std::thread::sleep(std::time::Duration::from_millis(ms));
     }
 
     /// Runs a command, and returns its reply: a line, or the text of a bulk string.
     fn run(&self, command: &str) -> String {
-        let mut stream = TcpStream::connect(("127.0.0.1", self.port)).expect("it answers");
+        let mut stream = self.dial().expect("it answers");
         stream.write_all(format!("{command}\r\n").as_bytes()).expect("it reads");
         let (mut reader, mut line) = (BufReader::new(stream), String::new());
         reader.read_line(&mut line).expect("a reply");

@@ -91,3 +91,26 @@ impl Audit {
         new.sweep();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Settings;
+
+    /// Lines of a Redis 8.2 whose Sentinel had promoted its replica, and of that replica before.
+    #[test]
+    fn a_former_master_runs_commands_of_clients_and_a_replica_those_of_its_master() {
+        let served = br#"+1795990235.078811 [0 127.0.0.1:53274] "SET" "k" "v11" "NX" "PX" "100""#;
+        let replicated = br#"+1795990224.054250 [0 127.0.0.1:21500] "SET" "k" "v0" "PXAT" "1795990224154""#;
+        assert!(!is_from(served, "127.0.0.1:21500") && is_from(replicated, "127.0.0.1:21500"));
+        assert!(!is_from(b"OK", "127.0.0.1:21500"));
+        let mut audit = Audit::new(Settings::default());
+        let (old, new) = (audit.node("127.0.0.1:21500"), audit.node("127.0.0.1:21501"));
+        audit.replaced(old, new, 1_795_990_224_000_000);
+        assert_eq!(audit.changes_of(old), 0);
+        audit.take_text(old, 1, br#"1795990235.078811 [0 127.0.0.1:53274] "PING""#);
+        assert_eq!(audit.changes_of(old), 0);
+        audit.take_text(old, 2, br#"1795990235.078812 [0 127.0.0.1:53274] "SET" "k" "v" "NX" "PX" "100""#);
+        assert_eq!((audit.changes_of(old), audit.changes_of(new), audit.changes_of(9)), (1, 0, 0));
+    }
+}

@@ -43,7 +43,8 @@ enum Question {
     Subscribe,
     Databases,
     Select,
-    Flushes,
+    /// The counters before the reads of an interval; after them, its number.
+    Flushes(Option<u64>),
     Scan,
     Type(Id),
     Lives(Id),
@@ -125,7 +126,7 @@ impl Gentle {
             gentle.ask(&mut bytes, &["PSUBSCRIBE", &channels], Question::Subscribe);
         }
         // From here on the counters show each flush.
-        gentle.ask(&mut bytes, &["INFO", "commandstats"], Question::Flushes);
+        gentle.ask(&mut bytes, &["INFO", "commandstats"], Question::Flushes(None));
         gentle.ask(&mut bytes, &["INFO", "keyspace"], Question::Databases);
         (gentle, bytes)
     }
@@ -141,23 +142,31 @@ impl Gentle {
     }
 
     /// Returns the requests of an interval; none while replies are awaited.
-    pub fn poll(&mut self, audit: &Audit) -> Vec<u8> {
+    pub fn poll(&mut self, audit: &mut Audit) -> Vec<u8> {
         let mut bytes = Vec::new();
         if !self.asked.is_empty() {
             return bytes;
         }
-        if self.may_count {
-            self.ask(&mut bytes, &["INFO", "commandstats"], Question::Flushes);
-        }
         self.polls += 1;
+        self.count(&mut bytes, audit, None);
         for id in self.due(audit) {
             if let Some(seen) = self.watched.keys.get_mut(&id) {
                 seen.asked_at = self.polls;
             }
             self.read(&mut bytes, id);
         }
+        self.count(&mut bytes, audit, Some(self.polls));
         self.scan(&mut bytes);
         bytes
+    }
+
+    /// Asks for the counters of flushes.
+    fn count(&mut self, bytes: &mut Vec<u8>, audit: &mut Audit, after: Option<u64>) {
+        if self.may_count {
+            self.ask(bytes, &["INFO", "commandstats"], Question::Flushes(after));
+        } else {
+            self.watched.flushes(audit, None, after);
+        }
     }
 
     /// Returns the keys to read: those that changed and a few that did not, and of both those
@@ -239,11 +248,13 @@ impl Gentle {
             (Question::Classes, Item::List(items)) => {
                 self.lacks = lacking(items.get(1).map_or(&[], Item::text));
             }
-            (Question::Flushes, Item::Error(_)) => {
+            (Question::Flushes(after), Item::Error(_)) => {
                 self.may_count = false;
-                self.watched.flushes(audit, None);
+                self.watched.flushes(audit, None, after);
             }
-            (Question::Flushes, item) => self.watched.flushes(audit, Some(flushes(item.text()))),
+            (Question::Flushes(after), item) => {
+                self.watched.flushes(audit, Some(flushes(item.text())), after);
+            }
             (Question::Databases, item) => {
                 let patterns: Vec<Option<String>> = match audit.settings.locks.as_slice() {
                     [] => vec![None],
@@ -498,7 +509,7 @@ mod tests {
         /// Polls, a while after the last event.
         fn poll(&mut self, after_ms: i64) {
             self.now_us += after_ms * 1_000;
-            let bytes = self.gentle.poll(&self.audit);
+            let bytes = self.gentle.poll(&mut self.audit);
             self.answer(&bytes);
         }
 
@@ -601,7 +612,7 @@ mod tests {
         let mut server = Server::new(&["lock:*"]);
         server.poll(0);
         server.events("lock:a", "set expire");
-        let bytes = server.gentle.poll(&server.audit);
+        let bytes = server.gentle.poll(&mut server.audit);
         assert!(String::from_utf8_lossy(&bytes).contains("GETRANGE"));
         server.feed(b"$0\r\n\r\n:30000\r\n");
         server.events("lock:a", "del set expire");

@@ -397,7 +397,8 @@ impl Watched {
                     at_us,
                 });
             }
-            lock.ends(at_us, if hold.is_sure && value.is_some() { End::Broken } else { End::Unknown });
+            let end = if hold.is_sure && value.is_some() { End::Broken } else { End::Unknown };
+            lock.ends(at_us, end);
             seen.since_us = if value.is_some() { seen.write_us } else { 0 };
         }
         let Some((owner, levels)) = value else { return };
@@ -443,17 +444,26 @@ impl Watched {
         }
     }
 
-    /// Takes the number of commands that delete or exchange all keys. Decides the doubts.
-    pub(super) fn flushes(&mut self, audit: &mut Audit, counter: Option<u64>) {
+    /// Takes the number of commands that delete or exchange all keys, before the reads of an
+    /// interval or `after` those of this interval. Decides the doubts.
+    pub(super) fn flushes(&mut self, audit: &mut Audit, counter: Option<u64>, after: Option<u64>) {
         if counter != self.flushes {
-            self.keys.values_mut().filter(|seen| seen.is_present).for_each(|seen| seen.is_dirty = true);
+            for seen in self.keys.values_mut().filter(|seen| seen.is_present) {
+                seen.is_dirty = true;
+                // The flush came before this read or after it.
+                if after == Some(seen.asked_at) {
+                    seen.flushes = None;
+                }
+            }
         }
         self.flushes = counter;
         for doubt in std::mem::take(&mut self.doubts) {
             let Doubt { id, owner, grant, found, is_replaced, flushes, at_us } = doubt;
             let Some((node, _, findings, _)) = lock_of(audit, self.node, &id) else { continue };
             let place = Place { node, db: id.0, key: &id.1 };
-            let was_flushed = flushes.zip(counter).map(|(before, now)| before != now);
+            // CONFIG RESETSTAT sets the counters to zero.
+            let counters = flushes.zip(counter).filter(|(before, now)| before <= now);
+            let was_flushed = counters.map(|(before, now)| before < now);
             let (kind, says) = match (was_flushed, is_replaced) {
                 (Some(true), _) => {
                     (Kind::Flushed, "FLUSHALL, FLUSHDB or SWAPDB ran, and the lock was absent afterwards")
@@ -498,12 +508,12 @@ fn lock_of<'a>(
     let Node { name, locks, now_us, .. } = nodes.get_mut(node)?;
     let lock = locks.entry(*db).or_default().entry(key.clone()).or_insert_with(|| Lock::new(*now_us));
     lock.is_proven = true;
-    Some((name, lock, findings, settings.late_percent))
+    Some((name.as_str(), lock, findings, settings.late_percent))
 }
 
 /// Returns an event, or a read with its owner, in the form of a command.
 fn call(number: u64, at_us: i64, (db, key): &Id, name: &[u8], owner: Option<&str>) -> Call {
-    let words = [name, key].into_iter().chain(owner.map(str::as_bytes)).map(Box::from).collect();
+    let words = [name, &key[..]].into_iter().chain(owner.map(str::as_bytes)).map(Box::from).collect();
     // The third word of a SET is a value, which is hashed even if it is a number.
     let command = Command { verb: Verb::Set, db: *db, words };
     Call { line: number, unit: Unit::Event, at_us, client: "".into(), command, script: Vec::new() }
