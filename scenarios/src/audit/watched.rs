@@ -104,6 +104,8 @@ pub(super) struct Seen {
     bare: Option<(i64, bool)>,
     /// The count of flushes before the last read.
     flushes: Option<u64>,
+    /// The number of events before a read that found it gone.
+    absent: Option<u64>,
     /// The notice of its expired leases.
     expired: Option<usize>,
 }
@@ -262,7 +264,7 @@ impl Watched {
         let was_present = std::mem::replace(&mut seen.is_present, false);
         let since_us = std::mem::take(&mut seen.since_us);
         (seen.writes, seen.is_fresh, seen.is_dirty, seen.is_foreign) = (0, false, false, false);
-        (seen.bare, seen.flushes, seen.ttl) = (None, None, None);
+        (seen.bare, seen.flushes, seen.ttl, seen.absent) = (None, None, None, None);
         if !seen.is_lock {
             return;
         }
@@ -360,6 +362,14 @@ impl Watched {
         };
         seen.is_dirty = false;
         let is_there = ms != -2;
+        // A read may end the lease itself, between the two replies or with the first. Redis since
+        // 7.2 and Valkey send this event after the reply. So a second read has to confirm it.
+        let is_gone = !is_there || value.as_ref().is_some_and(|(owner, _)| owner.is_empty());
+        let absent = std::mem::replace(&mut seen.absent, is_gone.then_some(seen.epoch));
+        if is_gone && seen.is_present && absent != Some(seen.epoch) {
+            seen.is_dirty = true;
+            return;
+        }
         if !seen.is_lock && is_there {
             let is_owner = |(owner, _): &(String, u32)| scripts::is_redisson_owner(owner.as_bytes());
             seen.is_lock = seen.is_hash == Some(true) && value.as_ref().is_some_and(is_owner);
