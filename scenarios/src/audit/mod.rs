@@ -1,5 +1,5 @@
 //! Audits the locks of servers in production, from the commands that MONITOR or an append-only
-//! file shows.
+//! file shows, or from keyspace events and reads.
 //!
 //! ```text
 //! capture -> lines -> calls -> (shadow copy) -> changes of locks -> findings, figures -> summary
