@@ -22,14 +22,14 @@ impl Drop for Live {
 }
 
 impl Live {
-    /// Starts a server that sends these classes of events.
-    fn new(events: &str) -> Live {
+    /// Starts a server with these arguments after its port.
+    fn new(arguments: &[&str]) -> Live {
         let program = &SERVERS.as_ref().expect("a server").default().program;
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
         let mut command = Command::new(program);
-        command.args(["--port", &port.to_string(), "--save", "", "--notify-keyspace-events", events]);
+        command.args(arguments).args(["--port", &port.to_string()]);
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
         let live = Live { process, port };
         while live.dial().is_err() {
@@ -64,10 +64,14 @@ impl Live {
 
     fn audit(&self, login: &str, arguments: &[&str]) -> Child {
         let url = format!("redis://{login}127.0.0.1:{}", self.port);
-        let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
-        command.args(["audit", &url, "--gentle"]).args(arguments);
-        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
+        audit(&[&[url.as_str(), "--gentle"], arguments].concat())
     }
+}
+
+fn audit(arguments: &[&str]) -> Child {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
+    command.arg("audit").args(arguments);
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
 }
 
 /// The rights of the book's chapter are those that a gentle audit needs.
@@ -76,7 +80,7 @@ fn a_gentle_audit_finds_what_events_and_reads_prove_with_the_rights_of_the_book(
     if !redis() {
         return;
     }
-    let live = Live::new("Kg$hxe");
+    let live = Live::new(&["--save", "", "--notify-keyspace-events", "Kg$hxe"]);
     let rights = "on >secret resetkeys ~orders:* resetchannels &__keyspace@*__:orders:* -@all +client|setname \
                   +config|get +psubscribe +info +scan +type +pttl +getrange +hrandfield +select";
     assert_eq!(live.run(&format!("ACL SETUSER auditor {rights}")), "+OK");
@@ -132,11 +136,56 @@ fn a_gentle_audit_says_which_events_a_server_lacks_and_sets_nothing() {
     if !redis() {
         return;
     }
-    let live = Live::new("Kx");
+    let live = Live::new(&["--save", "", "--notify-keyspace-events", "Kx"]);
     let output = live.audit("", &["--for", "5s"]).wait_with_output().expect("it ends");
     let error = String::from_utf8_lossy(&output.stderr).replace(['\n', '│'], " ");
     let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(64), "{error}");
     assert!(error.contains("CONFIG SET notify-keyspace-events Kg$hxe"), "{error}");
     assert!(live.run("INFO commandstats").lines().all(|line| !line.starts_with("cmdstat_config|set")));
+}
+
+/// Sentinels make a former master a replica some seconds after its successor. Until then it grants
+/// locks to the clients that are connected to it.
+#[test]
+fn a_former_master_is_followed_while_clients_use_it() {
+    if !redis() {
+        return;
+    }
+    let folder = std::env::temp_dir().join(format!("lockstorm-audit-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("created");
+    let dir = folder.to_string_lossy();
+    let old = Live::new(&["--save", "", "--dir", &dir]);
+    let new = Live::new(&["--save", "", "--dir", &dir, "--replicaof", "127.0.0.1", &old.port.to_string()]);
+    let file = folder.join("sentinel.conf");
+    std::fs::write(&file, format!("sentinel monitor m 127.0.0.1 {} 1\n", old.port)).expect("written");
+    let sentinel = Live::new(&[&file.to_string_lossy(), "--sentinel"]);
+    let url = format!("redis+sentinel://127.0.0.1:{}/m", sentinel.port);
+    let audit = audit(&[&url, "--for", "25s"]);
+    while !old.run("CLIENT LIST").contains("lockstorm-audit") {
+        old.wait(20);
+    }
+    while sentinel.run("SENTINEL FAILOVER m") != "+OK" {
+        sentinel.wait(200);
+    }
+    while !new.run("CLIENT LIST").contains("lockstorm-audit") {
+        new.wait(20);
+    }
+    for _ in 0..20 {
+        old.run("SET lock:a token NX PX 5000");
+        old.run("DEL lock:a");
+        old.wait(50);
+    }
+    let output = audit.wait_with_output().expect("it ends");
+    let text = String::from_utf8_lossy(&output.stdout);
+    let _ = std::fs::remove_dir_all(&folder);
+    let (old, new) = (format!("127.0.0.1:{}", old.port), format!("127.0.0.1:{}", new.port));
+    for part in [
+        format!("{old} is followed"),
+        format!("{old} is no master any more"),
+        format!("{new} took the place of {old}"),
+        format!("{old} still runs commands of clients on locks"),
+    ] {
+        assert!(text.contains(&part), "{part} is not in\n{text}");
+    }
 }
