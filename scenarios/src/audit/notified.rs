@@ -209,6 +209,7 @@ impl Gentle {
             if let Some(node) = audit.nodes.get_mut(self.node) {
                 node.now_us = at_us;
                 node.first_us.get_or_insert(at_us);
+                node.sweep();
                 node.commands += std::mem::take(&mut self.watched.new_events);
                 if std::mem::take(&mut self.watched.is_full) {
                     let what = format!("names a key beyond the {KEYS_MAX} that are watched");

@@ -83,8 +83,9 @@ pub(super) struct Seen {
     is_present: bool,
     /// The time of the event that created it; 0 if it is older than the audit.
     since_us: i64,
-    /// The number of writes since the last read, and the time of the last one.
+    /// The number of writes since the last read.
     writes: u64,
+    /// The time of the last write or new expiry; 0 without one.
     write_us: i64,
     /// Set between a write and the expiry that the same command sets.
     is_fresh: bool,
@@ -119,6 +120,8 @@ struct Doubt {
     found: Rc<Call>,
     /// True if another owner was in its place.
     is_replaced: bool,
+    /// True if its lease was over.
+    is_over: bool,
     /// The count of flushes while the hold was there.
     flushes: Option<u64>,
     at_us: i64,
@@ -141,6 +144,8 @@ pub(super) struct Watched {
     /// Set when a key is not watched because there are too many, and once only.
     pub(super) is_full: bool,
     was_full: bool,
+    /// Set if keys without a lock were dropped since the last interval began.
+    is_swept: bool,
 }
 
 impl Watched {
@@ -170,6 +175,7 @@ impl Watched {
             new_events: 0,
             is_full: false,
             was_full: false,
+            is_swept: false,
         }
     }
 
@@ -181,7 +187,7 @@ impl Watched {
     }
 
     fn has_room(&mut self) -> bool {
-        if self.keys.len() >= KEYS_MAX {
+        if self.keys.len() >= KEYS_MAX && !std::mem::replace(&mut self.is_swept, true) {
             self.keys.retain(|_, seen| seen.is_present && !seen.is_foreign || seen.is_asked);
         }
         let has_room = self.keys.len() < KEYS_MAX;
@@ -224,7 +230,7 @@ impl Watched {
             }
             Effect::Leases => {
                 let is_renewal = !std::mem::take(&mut seen.is_fresh) && seen.is_present;
-                (seen.is_present, seen.is_dirty, seen.bare) = (true, true, None);
+                (seen.is_present, seen.is_dirty, seen.bare, seen.write_us) = (true, true, None, at_us);
                 if is_renewal && seen.is_lock {
                     self.renewed(audit, &id, &call);
                 }
@@ -263,7 +269,8 @@ impl Watched {
         let Some(seen) = self.keys.get_mut(id) else { return };
         let was_present = std::mem::replace(&mut seen.is_present, false);
         let since_us = std::mem::take(&mut seen.since_us);
-        (seen.writes, seen.is_fresh, seen.is_dirty, seen.is_foreign) = (0, false, false, false);
+        (seen.writes, seen.write_us) = (0, 0);
+        (seen.is_fresh, seen.is_dirty, seen.is_foreign) = (false, false, false);
         (seen.bare, seen.flushes, seen.ttl, seen.absent) = (None, None, None, None);
         if !seen.is_lock {
             return;
@@ -322,9 +329,7 @@ impl Watched {
         seen.is_asked = false;
         match kind {
             b"hash" => seen.is_hash = Some(true),
-            b"string" => seen.is_hash = Some(false),
-            // An event says so, or the next read does.
-            b"none" => seen.is_hash = Some(false),
+            b"string" | b"none" => seen.is_hash = Some(false),
             _ => seen.is_foreign = true,
         }
         seen.is_dirty = !seen.is_foreign;
@@ -403,6 +408,7 @@ impl Watched {
                     grant,
                     found: found.clone(),
                     is_replaced: value.is_some(),
+                    is_over: hold.expires_ms.is_some_and(|at| at <= found.at_ms()),
                     flushes: before,
                     at_us,
                 });
@@ -428,7 +434,7 @@ impl Watched {
             }
             None => {
                 let since_us = seen.since_us;
-                let set_us = if since_us > 0 { seen.write_us.max(since_us) } else { at_us };
+                let set_us = if seen.write_us > 0 { seen.write_us } else { at_us };
                 let hold = Hold {
                     owner,
                     since_us,
@@ -467,17 +473,23 @@ impl Watched {
             }
         }
         self.flushes = counter;
+        self.is_swept &= after.is_some();
         for doubt in std::mem::take(&mut self.doubts) {
-            let Doubt { id, owner, grant, found, is_replaced, flushes, at_us } = doubt;
+            let Doubt { id, owner, grant, found, is_replaced, is_over, flushes, at_us } = doubt;
             let Some((node, _, findings, _)) = lock_of(audit, self.node, &id) else { continue };
             let place = Place { node, db: id.0, key: &id.1 };
             // CONFIG RESETSTAT sets the counters to zero.
             let counters = flushes.zip(counter).filter(|(before, now)| before <= now);
             let was_flushed = counters.map(|(before, now)| before < now);
             let (kind, says) = match (was_flushed, is_replaced) {
-                (Some(true), _) => {
-                    (Kind::Flushed, "FLUSHALL, FLUSHDB or SWAPDB ran, and the lock was absent afterwards")
+                // An expired key is flushed without an event, too.
+                (Some(true), _) if is_over => {
+                    (Kind::Unexplained, "its lease ended, or all keys were flushed before")
                 }
+                (Some(true), _) => (
+                    Kind::Flushed,
+                    "FLUSHALL, FLUSHDB or SWAPDB ran, and its owner did not have it afterwards",
+                ),
                 (Some(false), true) => {
                     (Kind::Overwritten, "another owner is in its place, and no event ended the first hold")
                 }
