@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""The cost of `lockstorm audit` for a busy server: its throughput without an audit, with one by MONITOR, and with a gentle one.
+"""The cost of `lockstorm audit` for a busy server: without an audit, with one by MONITOR, and with a gentle one.
 
     benches/audit_cost.py [--server PATH] [--binary PATH] [--rounds N] [--requests N] [--clients N]
 
-A real server with keyspace events off and on, loaded by redis-benchmark without pipelines: with requests for locks
-that are held and refused (SET NX PX), with locks that a script acquires and releases, and with commands on other keys (INCR). The kinds of audit take turns in each
-round of one run, so whatever else the machine does spoils all alike. Prints, for each load, the middle of the rounds in
-thousands of requests per second and the ratio to no audit, and the same for the server's processor time for a request.
+A real server with keyspace events off and on, loaded by redis-benchmark without pipelines: with requests for locks that are
+held and refused (SET NX PX), with locks that a script acquires and releases, and with commands on other keys (INCR). The kinds
+of audit take turns in each round of one run, so whatever else the machine does spoils all alike. Prints, for each load, the
+middle of the rounds in thousands of requests per second and the ratio to no audit, and the same for the server's processor
+time for a request.
 """
 
 import argparse

@@ -122,7 +122,7 @@ fn a_gentle_audit_finds_what_events_and_reads_prove_with_the_rights_of_the_book(
     let findings = ["flushed orders:a", "flushed orders:old", "no-expiry orders:old", "overwritten orders:a"];
     assert_eq!(kinds("findings"), findings, "{text}");
     assert_eq!(kinds("notices"), ["lease-ended orders:short"], "{text}");
-    assert!(!text.contains("other") && !text.contains("\"two\""), "{text}");
+    assert!(!text.contains("\"other\"") && !text.contains("\"two\""), "{text}");
     let locks = json["locks"].as_array().expect("a list");
     let a = locks.iter().find(|row| row["lock"] == "orders:a").expect("it is followed");
     assert_eq!((a["grants"].as_u64(), a["renewals"].as_u64()), (Some(3), Some(1)), "{a}");
@@ -139,9 +139,10 @@ fn a_gentle_audit_says_which_events_a_server_lacks_and_sets_nothing() {
     let live = Live::new(&["--save", "", "--notify-keyspace-events", "Kx"]);
     let output = live.audit("", &["--for", "5s"]).wait_with_output().expect("it ends");
     let error = String::from_utf8_lossy(&output.stderr).replace(['\n', '│'], " ");
-    let error = error.split_whitespace().collect::<Vec<_>>().join(" ");
     assert_eq!(output.status.code(), Some(64), "{error}");
-    assert!(error.contains("CONFIG SET notify-keyspace-events Kg$hxe"), "{error}");
+    // A long message is broken, also within a word.
+    let error = error.split_whitespace().collect::<String>();
+    assert!(error.contains("CONFIGSETnotify-keyspace-eventsKg$hxe"), "{error}");
     assert!(live.run("INFO commandstats").lines().all(|line| !line.starts_with("cmdstat_config|set")));
 }
 
