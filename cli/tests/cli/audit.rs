@@ -22,7 +22,7 @@ fn the_exit_status_says_if_there_are_findings() {
     let folder = Folder::with("audit_exit", "empty.monitor", "OK\n");
     fs::write(folder.0.join("bad.monitor"), "no capture\n").expect("written");
     let (late, clean) = (capture("redisson-late"), capture("redis-py-clean"));
-    let rows: [(&[&str], i32, &str); 8] = [
+    let rows: [(&[&str], i32, &str); 12] = [
         (&["audit", &late], 1, "expired under its holder: stock"),
         (&["audit", &clean], 0, "no findings"),
         (&["audit", "empty.monitor"], 2, "no locks"),
@@ -31,6 +31,10 @@ fn the_exit_status_says_if_there_are_findings() {
         (&["audit", &late, "--lock", "other*"], 2, "no locks"),
         (&["audit", &late, "--for", "1s"], 64, "--for is for a server"),
         (&["audit", "http://user:secret@host"], 64, "bad redis URL"),
+        (&["audit", &late, "--gentle"], 64, "--gentle is for a server"),
+        (&["audit", &late, "--poll", "1s"], 64, "--gentle"),
+        (&["audit", "redis://h", "--gentle", "--poll", "10ms"], 64, "--poll is less than 100ms"),
+        (&["audit", "redis://h", "--gentle", "--history", "h.jsonl"], 64, "cannot be used with"),
     ];
     for (arguments, code, part) in rows {
         let ran = folder.run(arguments);

@@ -1,5 +1,6 @@
 //! Scenarios against real servers, if available; `LOCKSTORM_REQUIRE_REDIS=1` requires them.
 
+mod audit;
 mod server;
 mod two_ways;
 mod unseen;

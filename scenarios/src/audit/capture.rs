@@ -258,6 +258,8 @@ pub enum Unit {
     Line,
     /// Bytes of an append-only file.
     Byte,
+    /// Keyspace events of a server, counted from the first one.
+    Event,
 }
 
 /// The exactness of a node's times.
@@ -292,6 +294,7 @@ impl fmt::Display for Problem {
         match self.unit {
             Unit::Line => write!(f, "{node}:{line}: the line {what}"),
             Unit::Byte => write!(f, "{node}: the file {what}, from byte {line} on"),
+            Unit::Event => write!(f, "{node}: event {line} {what}"),
         }
     }
 }

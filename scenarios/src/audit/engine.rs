@@ -85,6 +85,8 @@ pub(super) struct Node {
     pub(super) has_gap: bool,
     pub(super) now_us: i64,
     pub(super) times: Times,
+    /// Set for a node that is audited by keyspace events and reads.
+    pub(super) is_gentle: bool,
     /// The number of locks at which idle ones are dropped.
     sweep_at: usize,
     /// The locks that were dropped, and their figures.
@@ -96,7 +98,7 @@ impl Node {
         let (locks, shadow) = (BTreeMap::new(), Shadow::new());
         let dropped = (0, Figures::default());
         let (open, commands, first_us, now_us, times) = (None, 0, None, 0, Times::Exact);
-        let (gap_us, has_gap, sweep_at) = (None, false, LOCKS_MAX);
+        let (gap_us, has_gap, is_gentle, sweep_at) = (None, false, false, LOCKS_MAX);
         Node {
             name,
             locks,
@@ -108,6 +110,7 @@ impl Node {
             has_gap,
             now_us,
             times,
+            is_gentle,
             sweep_at,
             dropped,
         }
@@ -310,7 +313,11 @@ impl Audit {
             if let Some(call) = self.nodes[node].open.take() {
                 self.follow(node, call);
             }
-            let Node { name, locks, now_us, times, .. } = &mut self.nodes[node];
+            let Node { name, locks, now_us, times, is_gentle, .. } = &mut self.nodes[node];
+            // Events and reads have shown each end.
+            if *is_gentle {
+                continue;
+            }
             for (db, locks) in locks.iter_mut().filter(|_| *times != Times::Unknown) {
                 for (key, lock) in locks {
                     let since_us = lock.hold.as_ref().map(|hold| hold.since_us);

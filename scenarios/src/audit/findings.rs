@@ -46,11 +46,13 @@ pub enum Kind {
     Unchecked,
     /// A release named another owner than the holder, and its script left the lock alone.
     NotHolder,
+    /// A lease ended, and the source does not show if its owner came back.
+    LeaseEnded,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 13] = [
+    pub const ALL: [Kind; 15] = [
         Kind::GrantedTwice,
         Kind::ReleasedByOther,
         Kind::ExtendedByOther,
@@ -64,11 +66,16 @@ impl Kind {
         Kind::Unexplained,
         Kind::NearMiss,
         Kind::Unchecked,
+        Kind::NotHolder,
+        Kind::LeaseEnded,
     ];
 
     /// Returns true if the kind makes an audit fail. Others are notices.
     pub fn is_finding(self) -> bool {
-        !matches!(self, Kind::Unexplained | Kind::NearMiss | Kind::Unchecked | Kind::NotHolder)
+        !matches!(
+            self,
+            Kind::Unexplained | Kind::NearMiss | Kind::Unchecked | Kind::NotHolder | Kind::LeaseEnded
+        )
     }
 
     /// Returns the name of the kind, as JSON has it.
@@ -87,6 +94,8 @@ impl Kind {
             Kind::Unexplained => "unexplained",
             Kind::NearMiss => "near-miss",
             Kind::Unchecked => "unchecked",
+            Kind::NotHolder => "not-holder",
+            Kind::LeaseEnded => "lease-ended",
         }
     }
 
@@ -107,6 +116,7 @@ impl Kind {
             Kind::NearMiss => "renewed late",
             Kind::Unchecked => "released without a check",
             Kind::NotHolder => "release refused",
+            Kind::LeaseEnded => "lease ended",
         }
     }
 
@@ -135,6 +145,9 @@ impl Kind {
             Kind::SharedName => "Give each process a random token, or an id drawn at its start.",
             Kind::Unexplained => {
                 "Look for an eviction, a failover or a restart at this time: MONITOR shows none of them."
+            }
+            Kind::LeaseEnded => {
+                "Look for a holder that died or stood still: an audit with MONITOR shows if it came back."
             }
             Kind::NearMiss => "Renew at a third of the lease, and look for pauses and busy executors.",
             Kind::NotHolder => {

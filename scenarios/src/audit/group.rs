@@ -1,13 +1,36 @@
 //! The nodes of a live group: they come and go, and a replica takes a master's place.
 
-use std::rc::Rc;
+use std::{collections::BTreeMap, rc::Rc};
 
-use super::{engine::Audit, findings::Change, follow, locks::Lock, names::date};
+use super::{
+    capture::{From, Line},
+    engine::Audit,
+    findings::Change,
+    follow,
+    locks::{Figures, Lock},
+    names::date,
+};
 
 /// The most changes that are kept.
 const CHANGES_MAX: usize = 10_000;
 
+/// Returns true if a line of MONITOR has a command that this address sent. A replica's lines have
+/// the commands of its master.
+pub fn is_from(text: &[u8], address: &str) -> bool {
+    Line::parse(text).is_ok_and(|line| line.from == From::Client(address.as_bytes()))
+}
+
 impl Audit {
+    /// Returns the number of grants, renewals and ends of a node's locks.
+    pub fn changes_of(&self, node: usize) -> u64 {
+        let locks = self.nodes.get(node).into_iter().flat_map(|node| node.locks.values());
+        let counts = locks.flat_map(BTreeMap::values).map(|lock| {
+            let Figures { grants, renewals, releases, broken, .. } = lock.figures;
+            grants + renewals + releases + broken
+        });
+        counts.sum()
+    }
+
     /// Records a change of a node.
     pub fn changed(&mut self, node: usize, at_us: i64, what: impl Into<String>) {
         let Some(name) = self.nodes.get(node).map(|node| node.name.clone()) else { return };
@@ -51,10 +74,13 @@ impl Audit {
             for (key, lock) in locks {
                 follow::lapse(lock, now_ms);
                 let Some(mut hold) = lock.hold.take() else { continue };
-                let Some(held) = old.shadow.held(*db, key, now_ms) else { continue };
-                let is_hash = old.shadow.is_hash(*db, key);
-                new.shadow.free(at_us, *db, key);
-                new.shadow.take(at_us, *db, key, &held, is_hash);
+                // Without MONITOR there is no copy: reads show the keys of the new master.
+                if !old.is_gentle {
+                    let Some(held) = old.shadow.held(*db, key, now_ms) else { continue };
+                    let is_hash = old.shadow.is_hash(*db, key);
+                    new.shadow.free(at_us, *db, key);
+                    new.shadow.take(at_us, *db, key, &held, is_hash);
+                }
                 hold.moved = Some(master.clone());
                 let to = new.locks.entry(*db).or_default();
                 let to = to.entry(key.clone()).or_insert_with(|| Lock::new(at_us));
@@ -65,5 +91,28 @@ impl Audit {
             }
         }
         new.sweep(&mut self.findings);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::audit::Settings;
+
+    /// Lines of a Redis 8.2 whose Sentinel had promoted its replica, and of that replica before.
+    #[test]
+    fn a_former_master_runs_commands_of_clients_and_a_replica_those_of_its_master() {
+        let served = br#"+1795990235.078811 [0 127.0.0.1:53274] "SET" "k" "v11" "NX" "PX" "100""#;
+        let replicated = br#"+1795990224.054250 [0 127.0.0.1:21500] "SET" "k" "v0" "PXAT" "1795990224154""#;
+        assert!(!is_from(served, "127.0.0.1:21500") && is_from(replicated, "127.0.0.1:21500"));
+        assert!(!is_from(b"OK", "127.0.0.1:21500"));
+        let mut audit = Audit::new(Settings::default());
+        let (old, new) = (audit.node("127.0.0.1:21500"), audit.node("127.0.0.1:21501"));
+        audit.replaced(old, new, 1_795_990_224_000_000);
+        assert_eq!(audit.changes_of(old), 0);
+        audit.take_text(old, 1, br#"1795990235.078811 [0 127.0.0.1:53274] "PING""#);
+        assert_eq!(audit.changes_of(old), 0);
+        audit.take_text(old, 2, br#"1795990235.078812 [0 127.0.0.1:53274] "SET" "k" "v" "NX" "PX" "100""#);
+        assert_eq!((audit.changes_of(old), audit.changes_of(new), audit.changes_of(9)), (1, 0, 0));
     }
 }

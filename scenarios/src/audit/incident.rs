@@ -185,7 +185,8 @@ impl Facts<'_> {
             | Kind::Unexplained
             | Kind::NearMiss
             | Kind::Unchecked
-            | Kind::NotHolder => Err(Missing::Kind),
+            | Kind::NotHolder
+            | Kind::LeaseEnded => Err(Missing::Kind),
         }
     }
 

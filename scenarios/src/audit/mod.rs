@@ -1,5 +1,5 @@
 //! Audits the locks of servers in production, from the commands that MONITOR or an append-only
-//! file shows.
+//! file shows, or from keyspace events and reads.
 //!
 //! ```text
 //! capture -> lines -> calls -> (shadow copy) -> changes of locks -> findings, figures -> summary
@@ -28,6 +28,8 @@
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `effects` | the commands of an append-only file, on its locks |
+//! | `wire` | replies and pushed messages of a server |
+//! | `watched` | the locks of a node by keyspace events and reads |
 //! | `group` | the comings and goings of a group's nodes |
 //! | `summary` | the outcome as text and as JSON |
 //! | `page` | the outcome as a page |
@@ -35,6 +37,7 @@
 //! | `draft` | a scenario file in parts |
 //! | `incident` | a finding as a scenario that shows it again |
 //! | `server` | the addresses of live servers, and the requests that begin MONITOR |
+//! | `notified` | a connection for keyspace events and reads, without MONITOR |
 
 pub mod capture;
 
@@ -62,6 +65,10 @@ mod engine;
 
 mod effects;
 
+mod wire;
+
+mod watched;
+
 mod group;
 
 mod summary;
@@ -76,11 +83,15 @@ mod incident;
 
 mod server;
 
+mod notified;
+
 pub use capture::Times;
 pub use engine::{Audit, Settings, UnknownScript};
 pub use findings::Change;
+pub use group::is_from;
 pub use incident::{Incident, Missing};
 pub use lockstorm_client::{Deployment, Master};
+pub use notified::{Gentle, hello};
 pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};
 pub use top::{Chosen, Seen, TopRow, Totals, table};

@@ -3,7 +3,7 @@
 use lockstorm_client::{Client, Deployment};
 
 /// The name of the audit's connection, as CLIENT LIST shows it.
-const NAME: &str = "lockstorm-audit";
+pub(super) const NAME: &str = "lockstorm-audit";
 
 /// The certificates of TLS connections, in PEM.
 #[derive(Clone, Default)]
@@ -60,7 +60,7 @@ pub fn requests(login: &[String]) -> Vec<Vec<u8>> {
     requests
 }
 
-fn request(words: &[&str]) -> Vec<u8> {
+pub(super) fn request(words: &[&str]) -> Vec<u8> {
     let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
     for word in words {
         bytes.extend_from_slice(format!("${}\r\n{word}\r\n", word.len()).as_bytes());

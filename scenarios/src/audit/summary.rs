@@ -29,6 +29,8 @@ pub struct NodeRow {
     pub lasted_us: i64,
     /// The exactness of its times.
     pub times: Times,
+    /// True if keyspace events were counted, and no commands.
+    pub by_events: bool,
     /// The number of idle locks that were dropped to bound the memory.
     pub dropped_locks: u64,
 }
@@ -137,6 +139,7 @@ impl Audit {
             until: node.first_us.map(|_| date(node.now_us)),
             lasted_us: node.first_us.map_or(0, |first| node.now_us - first),
             times: node.times,
+            by_events: node.is_gentle,
             dropped_locks: node.dropped.0,
         });
         let mut locks: Vec<LockRow> = Vec::new();
@@ -186,7 +189,7 @@ impl Audit {
             lock: key(name),
             library: lock.library,
             holder: hold.map(|hold| self.findings.names.value(&hold.owner)),
-            client: hold.map(|hold| hold.grant.client.to_string()),
+            client: hold.map(|hold| hold.grant.client.to_string()).filter(|client| !client.is_empty()),
             since: hold.filter(|hold| hold.since_us > 0).map(|hold| date(hold.since_us)),
             left_ms: hold
                 .and_then(|hold| hold.expires_ms)
@@ -213,6 +216,10 @@ impl Audit {
 /// The hint for an append-only file in which no lock is found.
 const NAME_THEM: &str = "An append-only file has neither NX nor scripts, so a lock with a token looks like a cache: \
                          name locks by --lock PATTERN.";
+
+/// The limits of an audit by keyspace events.
+const BY_EVENTS: &str = "Keyspace events name neither senders nor values: a DEL by hand looks like a release, and \
+                         requests that were refused, waiters and holders that came back late are not seen.";
 
 /// The most rows of a list in text.
 const ROWS_MAX: usize = 20;
@@ -253,8 +260,10 @@ impl Summary {
             let lasted = length(node.lasted_us);
             writeln!(
                 to,
-                "{}: {} commands in {lasted}, from {from} to {until} UTC",
-                node.name, node.commands
+                "{}: {} {} in {lasted}, from {from} to {until} UTC",
+                node.name,
+                node.commands,
+                if node.by_events { "keyspace events" } else { "commands" }
             )?;
             if node.times == Times::Seconds {
                 writeln!(to, "{}: an append-only file, whose times are exact to the second", node.name)?;
@@ -279,6 +288,9 @@ impl Summary {
         }
         self.write_locks(to)?;
         self.write_lateness(to)?;
+        if self.nodes.iter().any(|node| node.by_events) {
+            writeln!(to, "\n{BY_EVENTS}")?;
+        }
         for script in &self.unknown_scripts {
             let UnknownScript { script, calls, lock, commands } = script;
             let commands = commands.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -446,8 +458,13 @@ fn write_finding(to: &mut String, finding: &Finding, has_nodes: bool) -> std::fm
     writeln!(to, "\n  {}: {lock}{db}{node}, owner {owner}{times}", kind.title())?;
     writeln!(to, "    {}", wrapped(says, "    "))?;
     for one in evidence {
-        let unit = if one.unit == Unit::Line { "line" } else { "byte" };
-        writeln!(to, "    {} {unit} {} {} {}: {}", one.at, one.line, one.client, one.role, one.command)?;
+        let unit = match one.unit {
+            Unit::Line => "line",
+            Unit::Byte => "byte",
+            Unit::Event => "event",
+        };
+        let client = if one.client.is_empty() { String::new() } else { format!("{} ", one.client) };
+        writeln!(to, "    {} {unit} {} {client}{}: {}", one.at, one.line, one.role, one.command)?;
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockstorm::{
-    audit::{self, Audit, Certificates, Deployment, Master},
+    audit::{self, Audit, Certificates, Deployment, Gentle, Master},
     run::real,
 };
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -21,6 +21,8 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The number of ticks between two updates of the output.
 const TICKS_OF_OUTPUT: u64 = 10;
+/// The shortest interval of reads.
+pub(super) const POLL_MIN: Duration = TICK;
 
 /// The longest time for connecting and logging in.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -34,15 +36,27 @@ const BEHIND_MAX_US: i64 = 5_000_000;
 /// The most bytes of a line that are kept.
 const LINE_MAX: usize = 1 << 20;
 
+/// A former master is followed for this long, or until it follows another master.
+const FORMER_MAX: Duration = Duration::from_secs(60);
+
 /// The most reads of all servers that wait to be audited.
 const WAITING_MAX: usize = 64;
+
+/// The limits of an audit of servers.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// The audit ends after this time.
+    pub(super) length: Option<Duration>,
+    /// The interval of reads, of an audit without MONITOR.
+    pub(super) poll: Option<Duration>,
+}
 
 /// Audits a group for a time, or until Ctrl-C or the end of all connections.
 pub(super) fn watch(
     audit: &mut Audit,
     urls: &[String],
     certificates: &Certificates,
-    length: Option<Duration>,
+    manner: Manner,
     options: &view::Options,
 ) -> Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().into_diagnostic()?;
@@ -50,7 +64,7 @@ pub(super) fn watch(
         let group =
             audit::open(urls, certificates).map_err(|error| miette!("the address of the server: {error}"))?;
         let view = View::new(options)?;
-        Watch::new(audit, group.fails_over(), view).run(group, length).await
+        Watch::new(audit, group.fails_over(), manner, view).run(group).await
     })
 }
 
@@ -77,8 +91,14 @@ struct Node {
     task: Option<JoinHandle<()>>,
     /// Set while it is one of the masters.
     is_master: bool,
+    /// The time since which it is not, while its clients may still be there.
+    left: Option<Duration>,
     /// Set since its commands arrive, until the connection breaks.
     is_open: bool,
+    /// The state of a connection without MONITOR, the way to it, and the time of the last requests.
+    gentle: Option<Gentle>,
+    requests: Option<mpsc::Sender<Vec<u8>>>,
+    asked: Duration,
 }
 
 /// An audit of a group.
@@ -87,6 +107,9 @@ struct Watch<'a> {
     nodes: Vec<Node>,
     fails_over: bool,
     view: View,
+    manner: Manner,
+    /// The time since the beginning.
+    passed: Duration,
     send: mpsc::Sender<News>,
     news: mpsc::Receiver<News>,
 }
@@ -98,12 +121,13 @@ impl Drop for Watch<'_> {
 }
 
 impl<'a> Watch<'a> {
-    fn new(audit: &'a mut Audit, fails_over: bool, view: View) -> Watch<'a> {
+    fn new(audit: &'a mut Audit, fails_over: bool, manner: Manner, view: View) -> Watch<'a> {
         let (send, news) = mpsc::channel(WAITING_MAX);
-        Watch { audit, nodes: Vec::new(), fails_over, view, send, news }
+        let (nodes, passed) = (Vec::new(), Duration::ZERO);
+        Watch { audit, nodes, fails_over, view, manner, passed, send, news }
     }
 
-    async fn run(mut self, group: Deployment, length: Option<Duration>) -> Result<()> {
+    async fn run(mut self, group: Deployment) -> Result<()> {
         let (mut ticks, mut count, begun) = (interval(TICK), 0_u64, real::wall());
         // After a pause of this process there is nothing to catch up with.
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -112,12 +136,14 @@ impl<'a> Watch<'a> {
             tokio::select! {
                 biased;
                 _ = ticks.tick() => {
-                    let passed = real::wall().since(begun);
-                    if real::interrupted() || length.is_some_and(|length| passed >= length) {
+                    self.passed = real::wall().since(begun);
+                    if real::interrupted() || self.manner.length.is_some_and(|length| self.passed >= length) {
                         break Ok(());
                     }
+                    self.poll();
+                    self.leave_former();
                     let silent = self.nodes.iter().find(|node| node.task.is_some() && !node.is_open);
-                    if let Some(silent) = silent.filter(|_| !self.fails_over && passed > PATIENCE) {
+                    if let Some(silent) = silent.filter(|_| !self.fails_over && self.passed > PATIENCE) {
                         break Err(miette!("{} does not answer", silent.name));
                     }
                     count += 1;
@@ -162,14 +188,14 @@ impl<'a> Watch<'a> {
             News::Masters(Err(why)) if self.nodes.is_empty() => return Err(miette!("{why}")),
             // The masters that are known are followed on.
             News::Masters(Err(_)) => {}
-            News::Opened(at, replies) => {
-                self.nodes[at].stream = Stream { replies, ..self.nodes[at].stream.renewed() }
-            }
+            News::Opened(at, replies) => self.opened(at, replies),
             // Of a node that was left.
             News::Bytes(at, _) if self.nodes[at].task.is_none() => {}
+            News::Bytes(at, bytes) if self.nodes[at].gentle.is_some() => self.events(at, &bytes)?,
+            News::Bytes(at, bytes) if !self.nodes[at].is_master => self.former(at, &bytes)?,
             News::Bytes(at, bytes) => {
                 let Node { stream, number, name, is_open, .. } = &mut self.nodes[at];
-                stream.take(self.audit, *number, &bytes).wrap_err_with(|| name.clone())?;
+                stream.take(self.audit, *number, &bytes, &[]).wrap_err_with(|| name.clone())?;
                 if stream.replies == 0 && !*is_open {
                     *is_open = true;
                     if self.fails_over {
@@ -182,9 +208,91 @@ impl<'a> Watch<'a> {
         Ok(true)
     }
 
+    /// Begins to read a connection.
+    fn opened(&mut self, at: usize, replies: usize) {
+        let node = &mut self.nodes[at];
+        node.stream = Stream { replies, ..node.stream.renewed() };
+        if self.manner.poll.is_some() {
+            let (gentle, bytes) = Gentle::begin(self.audit, node.number);
+            (node.gentle, node.asked) = (Some(gentle), self.passed);
+            node.request(bytes);
+        }
+    }
+
+    /// Takes events and replies of a node without MONITOR.
+    fn events(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let node = &mut self.nodes[at];
+        let Some(gentle) = &mut node.gentle else { return Ok(()) };
+        let now_us = real::wall().as_micros();
+        gentle.take(self.audit, bytes, now_us).map_err(|why| miette!("{}: {why}", node.name))?;
+        if node.is_open || !gentle.is_ready() {
+            return Ok(());
+        }
+        node.is_open = true;
+        if let Some(lacks) = gentle.lacks() {
+            // Of a node that becomes a master later, reads show the locks.
+            if self.passed < PATIENCE {
+                return Err(miette!("{}: {lacks}", node.name));
+            }
+            self.audit.changed(node.number, now_us, format!("sends no events of locks: {lacks}"));
+        }
+        if self.fails_over {
+            self.audit.changed(node.number, now_us, "is followed");
+        }
+        Ok(())
+    }
+
+    /// Asks the nodes without MONITOR for the keys that changed.
+    fn poll(&mut self) {
+        let Some(poll) = self.manner.poll else { return };
+        for node in self.nodes.iter_mut().filter(|node| node.is_open) {
+            let Some(gentle) = &mut node.gentle else { continue };
+            if self.passed.saturating_sub(node.asked) >= poll {
+                node.asked = self.passed;
+                let bytes = gentle.poll(self.audit);
+                node.request(bytes);
+            }
+        }
+    }
+
+    /// Takes the lines of a former master, which serves its clients until it learns of the new one.
+    fn former(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+        let masters: Vec<String> =
+            self.nodes.iter().filter(|node| node.is_master).map(|node| node.name.clone()).collect();
+        let Node { stream, number, name, .. } = &mut self.nodes[at];
+        let before = self.audit.changes_of(*number);
+        let follows = stream.take(self.audit, *number, bytes, &masters).wrap_err_with(|| name.clone())?;
+        let now_us = real::wall().as_micros();
+        if self.audit.changes_of(*number) > before && !std::mem::replace(&mut stream.is_noted, true) {
+            self.audit.changed(*number, now_us, "still runs commands of clients on locks");
+        }
+        if let Some(master) = follows {
+            self.leave(at, &format!("is left: it follows {master}"));
+        }
+        Ok(())
+    }
+
+    /// Leaves former masters that have not ended their connections.
+    fn leave_former(&mut self) {
+        for at in 0..self.nodes.len() {
+            let is_over = |since: Duration| self.passed.saturating_sub(since) > FORMER_MAX;
+            if self.nodes[at].task.is_some() && self.nodes[at].left.is_some_and(is_over) {
+                self.leave(at, "is left");
+            }
+        }
+    }
+
+    fn leave(&mut self, at: usize, what: &str) {
+        let node = &mut self.nodes[at];
+        node.is_open = false;
+        (node.left, node.gentle, node.requests) = (None, None, None);
+        node.task.take().inspect(JoinHandle::abort);
+        self.audit.changed(node.number, real::wall().as_micros(), what);
+    }
+
     fn ended(&mut self, at: usize, why: &str) -> Result<bool> {
         let node = &mut self.nodes[at];
-        node.task = None;
+        (node.task, node.gentle, node.requests, node.left) = (None, None, None, None);
         let was_open = std::mem::take(&mut node.is_open);
         if !self.fails_over {
             if !was_open {
@@ -209,9 +317,16 @@ impl<'a> Watch<'a> {
         for at in &left {
             let node = &mut self.nodes[*at];
             node.is_master = false;
-            node.is_open = false;
-            node.task.take().inspect(JoinHandle::abort);
             self.audit.changed(node.number, now_us, "is no master any more");
+            // Sentinels let a former master serve its clients for seconds.
+            if self.manner.poll.is_none() && node.is_open {
+                node.left = Some(self.passed);
+                node.stream.is_noted = false;
+                continue;
+            }
+            node.is_open = false;
+            (node.gentle, node.requests) = (None, None);
+            node.task.take().inspect(JoinHandle::abort);
         }
         for master in masters {
             let name = master.name();
@@ -226,7 +341,11 @@ impl<'a> Watch<'a> {
                     stream,
                     task,
                     is_master: false,
+                    left: None,
                     is_open: false,
+                    gentle: None,
+                    requests: None,
+                    asked: Duration::ZERO,
                 });
                 self.nodes.len() - 1
             });
@@ -247,9 +366,12 @@ impl<'a> Watch<'a> {
             }
             let send = self.send.clone();
             let node = &mut self.nodes[at];
-            (node.is_master, node.master) = (true, master.clone());
+            (node.is_master, node.master, node.left) = (true, master.clone(), None);
             if node.task.is_none() {
-                node.task = Some(spawn(monitor(at, master, send)));
+                let (requests, from) = mpsc::channel(WAITING_MAX);
+                node.requests = Some(requests);
+                let is_gentle = self.manner.poll.is_some();
+                node.task = Some(spawn(read(at, master, is_gentle, send, from)));
             }
         }
     }
@@ -272,9 +394,24 @@ async fn scout(group: Deployment, fails_over: bool, send: mpsc::Sender<News>) {
     }
 }
 
-/// Reads the commands of a master until the connection ends.
-async fn monitor(at: usize, master: Master, send: mpsc::Sender<News>) {
-    let why = match monitoring(at, &master, &send).await {
+impl Node {
+    /// Sends requests. A connection that does not take them is about to end.
+    fn request(&self, bytes: Vec<u8>) {
+        if let Some(requests) = self.requests.as_ref().filter(|_| !bytes.is_empty()) {
+            let _ = requests.try_send(bytes);
+        }
+    }
+}
+
+/// Reads the commands or events of a master until the connection ends.
+async fn read(
+    at: usize,
+    master: Master,
+    is_gentle: bool,
+    send: mpsc::Sender<News>,
+    requests: mpsc::Receiver<Vec<u8>>,
+) {
+    let why = match reading(at, &master, is_gentle, &send, requests).await {
         Ok(()) => "it closed the connection".to_owned(),
         Err(why) => why,
     };
@@ -283,25 +420,40 @@ async fn monitor(at: usize, master: Master, send: mpsc::Sender<News>) {
 }
 
 #[expect(clippy::disallowed_methods, reason = "servers in production answer in real time")]
-async fn monitoring(at: usize, master: &Master, send: &mpsc::Sender<News>) -> Result<(), String> {
+async fn reading(
+    at: usize,
+    master: &Master,
+    is_gentle: bool,
+    send: &mpsc::Sender<News>,
+    mut requests: mpsc::Receiver<Vec<u8>>,
+) -> Result<(), String> {
     let login = master.login().await.map_err(|error| error.to_string())?;
     let dialed = timeout(PATIENCE, master.dial()).await.map_err(|_| "it does not answer".to_owned())?;
     let mut stream = dialed.map_err(|error| error.to_string())?;
-    let requests = audit::requests(&login);
-    stream.write_all(&requests.concat()).await.map_err(|error| error.to_string())?;
+    let first = if is_gentle { vec![audit::hello(&login)] } else { audit::requests(&login) };
+    stream.write_all(&first.concat()).await.map_err(|error| error.to_string())?;
     stream.flush().await.map_err(|error| error.to_string())?;
-    let mut news = News::Opened(at, requests.len());
+    let mut news = News::Opened(at, first.len());
     let mut buffer = vec![0; 1 << 16];
     loop {
         if send.send(news).await.is_err() {
             return Ok(());
         }
-        let count =
-            stream.read(&mut buffer).await.map_err(|error| format!("the connection broke: {error}"))?;
-        if count == 0 {
-            return Ok(());
-        }
-        news = News::Bytes(at, buffer[..count].to_vec());
+        news = loop {
+            tokio::select! {
+                biased;
+                read = stream.read(&mut buffer) => {
+                    match read.map_err(|error| format!("the connection broke: {error}"))? {
+                        0 => return Ok(()),
+                        count => break News::Bytes(at, buffer[..count].to_vec()),
+                    }
+                }
+                Some(bytes) = requests.recv() => {
+                    stream.write_all(&bytes).await.map_err(|error| error.to_string())?;
+                    stream.flush().await.map_err(|error| error.to_string())?;
+                }
+            }
+        };
     }
 }
 
@@ -313,6 +465,8 @@ struct Stream {
     /// The line that has not ended.
     line: Vec<u8>,
     number: u64,
+    /// Set once the audit has noted that clients still use a former master.
+    is_noted: bool,
     /// The least difference between the clock here and the server's, in microseconds.
     nearest_us: Option<i64>,
     /// The amount by which the difference is greater at the last command, in microseconds.
@@ -327,8 +481,15 @@ impl Stream {
         Stream { number: self.number, bytes: self.bytes, ..Stream::default() }
     }
 
-    /// Takes bytes from the server.
-    fn take(&mut self, audit: &mut Audit, node: usize, bytes: &[u8]) -> Result<()> {
+    /// Takes bytes from the server. Returns the one of `masters` that the server follows, if a
+    /// command came from there.
+    fn take(
+        &mut self,
+        audit: &mut Audit,
+        node: usize,
+        bytes: &[u8],
+        masters: &[String],
+    ) -> Result<Option<String>> {
         let is_new = self.replies > 0;
         self.bytes += bytes.len() as u64;
         for part in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -349,6 +510,10 @@ impl Stream {
                     return Err(miette!("the server refuses: {}", String::from_utf8_lossy(&line[1..])));
                 }
             } else {
+                let follows = masters.iter().find(|master| audit::is_from(&line, master));
+                if let Some(master) = follows {
+                    return Ok(Some(master.clone()));
+                }
                 self.number += 1;
                 audit.take_text(node, self.number, &line);
             }
@@ -356,7 +521,10 @@ impl Stream {
             self.line = line;
         }
         // The last line may be one of before the connection.
-        if is_new { Ok(()) } else { self.is_near(audit, node) }
+        if !is_new {
+            self.is_near(audit, node)?;
+        }
+        Ok(None)
     }
 
     /// Returns an error if the audit falls behind the server.

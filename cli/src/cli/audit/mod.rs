@@ -53,6 +53,13 @@ pub(super) struct Audit {
     /// End the audit of a server after this time [default: at Ctrl-C]
     #[arg(long = "for", value_name = "TIME")]
     length: Option<Span>,
+    /// Audit servers by keyspace events and a few reads, without MONITOR. The server must send the
+    /// events: notify-keyspace-events Kg$hxe. Locks that are no hashes of Redisson need --lock
+    #[arg(long, conflicts_with_all = ["history", "scenario"])]
+    gentle: bool,
+    /// Read the keys that changed at this interval
+    #[arg(long, value_name = "TIME", default_value = "500ms", requires = "gentle")]
+    poll: Span,
     /// Audit only locks whose keys fit this pattern, with * and ?; may be repeated
     #[arg(long, value_name = "PATTERN")]
     lock: Vec<String>,
@@ -120,8 +127,9 @@ impl Audit {
         if urls.is_empty() {
             self.read(&mut audit, &sources)?;
         } else {
-            let length = self.length.map(|span| span.0);
-            live::watch(&mut audit, &urls, &self.certificates()?, length, &self.view)?;
+            let poll = self.gentle.then_some(self.poll.0);
+            let manner = live::Manner { length: self.length.map(|span| span.0), poll };
+            live::watch(&mut audit, &urls, &self.certificates()?, manner, &self.view)?;
         }
         audit.finish();
         let summary = audit.summary();
@@ -230,6 +238,12 @@ impl Audit {
         #[cfg(feature = "metrics")]
         if self.view.serves_metrics() && servers == 0 {
             return Err(miette!("--metrics is for a server; a capture ends by itself"));
+        }
+        if self.gentle && servers == 0 {
+            return Err(miette!("--gentle is for a server: a file has no keyspace events"));
+        }
+        if self.gentle && self.poll.0 < live::POLL_MIN {
+            return Err(miette!("--poll is less than 100ms"));
         }
         Ok(sources)
     }
