@@ -206,10 +206,11 @@ impl Gentle {
                 Item::Push(items) => self.pushed(audit, &items, at_us),
                 item => self.replied(audit, item, at_us)?,
             }
-            if let Some(node) = audit.nodes.get_mut(self.node) {
+            let Audit { nodes, findings, .. } = &mut *audit;
+            if let Some(node) = nodes.get_mut(self.node) {
                 node.now_us = at_us;
                 node.first_us.get_or_insert(at_us);
-                node.sweep();
+                node.sweep(findings);
                 node.commands += std::mem::take(&mut self.watched.new_events);
                 if std::mem::take(&mut self.watched.is_full) {
                     let what = format!("names a key beyond the {KEYS_MAX} that are watched");

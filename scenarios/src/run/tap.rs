@@ -48,7 +48,7 @@ impl Taps {
 
 #[cfg(test)]
 mod tests {
-    use lockstorm_sim::world::TraceRetention;
+    use lockstorm_world::TraceRetention;
 
     use crate::{
         file::{plan::Plan, scenario::parse},

@@ -11,7 +11,7 @@ use lockstorm::{
     judge::history::{ClockId, Event, EventKind, History, Host, Lock, LossCause, Owner, Party},
     run::Captures,
 };
-use lockstorm_sim::time::True;
+use lockstorm_world::time::True;
 
 /// Times of the recorder and of MONITOR differ by rounding at most.
 const SAME_US: i64 = 10;

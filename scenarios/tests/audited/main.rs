@@ -59,7 +59,7 @@ use lockstorm::{
         worklist::work_through,
     },
 };
-use lockstorm_sim::world::TraceRetention;
+use lockstorm_world::TraceRetention;
 
 /// The seeds of each storm that an ordinary run of the test takes.
 const SEEDS: u64 = 8;
