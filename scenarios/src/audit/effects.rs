@@ -17,6 +17,7 @@ use super::{
     follow,
     locks::{End, Hold, Lock},
     names::length,
+    patterns::Kind as Kinds,
     scripts,
 };
 
@@ -92,7 +93,8 @@ impl Audit {
     /// Returns true if a key is audited: hashes of Redisson, and keys of tokens that a pattern
     /// names.
     fn tracks(&self, key: &[u8], is_hash: bool) -> bool {
-        (is_hash || !self.settings.locks.is_empty()) && is_wanted(&self.settings, key)
+        let is_named = self.settings.patterns.kind(key) == Some(Kinds::Token);
+        (is_hash || is_named || !self.settings.locks.is_empty()) && is_wanted(&self.settings, key)
     }
 
     /// Follows one command of a file.

@@ -7,7 +7,7 @@ use super::{
     findings::{Findings, Former, Kind, Leases, Place},
     locks::{End, Hold, Leased, Lock},
     names::length,
-    scripts::Purpose,
+    scripts::{self, Purpose},
     shadow::Held,
 };
 
@@ -76,7 +76,9 @@ pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
     let looks = first.verb == Verb::Read && !gets;
     let second = own.next();
     // A script of Redisson or node-redlock that finds no key sets it at once.
-    if looks && second.is_some_and(|next| matches!(next.verb, Verb::Hincrby | Verb::Set | Verb::SetNx)) {
+    let takes =
+        |next: &Command| matches!(next.verb, Verb::Hincrby | Verb::Set | Verb::SetNx) || scripts::owns(next);
+    if looks && second.is_some_and(takes) {
         return holder.is_some().then_some(None);
     }
     let reads = first.verb == Verb::Read && gets;

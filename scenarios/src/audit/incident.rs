@@ -171,6 +171,9 @@ struct Facts<'a> {
 impl Facts<'_> {
     /// Returns the scenario.
     fn draft(&self) -> Result<Draft, Missing> {
+        if self.finding.is_shared {
+            return Err(Missing::Kind);
+        }
         match self.finding.kind {
             Kind::GrantedTwice | Kind::Late => self.holder_stands_still(),
             Kind::ReleasedByOther => match &self.finding.leases.former {
@@ -180,9 +183,14 @@ impl Facts<'_> {
             Kind::Deleted | Kind::Flushed | Kind::ExtendedByOther | Kind::Overwritten => self.third_party(),
             Kind::NoExpiry => self.holder_dies(),
             // Live groups show no times of the crash and the promotion.
-            Kind::FailedOver | Kind::SharedName | Kind::Unexplained | Kind::NearMiss | Kind::Unchecked => {
-                Err(Missing::Kind)
-            }
+            Kind::FailedOver
+            | Kind::SharedName
+            | Kind::PermitsBeyond
+            | Kind::Overtaken
+            | Kind::Unexplained
+            | Kind::NearMiss
+            | Kind::Unchecked
+            | Kind::NeverOpens => Err(Missing::Kind),
         }
     }
 
