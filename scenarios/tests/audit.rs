@@ -18,6 +18,8 @@
 
 #[path = "audit/incidents.rs"]
 mod incidents;
+#[path = "audit/shared.rs"]
+mod shared;
 
 use std::{fs, io::BufReader, path::PathBuf};
 

@@ -19,6 +19,7 @@ use super::{
     past::Past,
     patterns::{self, Patterns},
     queue::is_queue,
+    read_write,
     scripts::{self, Purpose, Scripts},
     shadow::Shadow,
 };
@@ -439,6 +440,9 @@ impl Audit {
             return call.command.creates();
         }
         let mut own = call.script.iter().filter(|command| command.word(1) == key);
+        if own.clone().any(read_write::is_mode) {
+            return false;
+        }
         let owns = own.clone().any(scripts::owns);
         let expires = own.clone().any(|command| command.verb == Verb::Expire);
         if owns && expires {

@@ -213,7 +213,9 @@ fn granted(lock: &mut Lock, act: &Act<'_>, after: &Held) {
         levels: after.levels,
         renewed: 0,
         grant: act.call.clone(),
-        is_sure: act.call.command.verb.calls_script() || !(act.may_be_refused || just_over),
+        is_sure: act.call.command.verb.calls_script()
+            || !act.call.command.creates()
+            || !(act.may_be_refused || just_over),
         moved: None,
     };
     lock.begins(hold, act.waiter());

@@ -71,8 +71,10 @@ impl Queues {
         let leaves = |waiter: &Waiter| {
             let removes = |command: &Command| {
                 let name = command.word(0);
-                let is_removal = name.eq_ignore_ascii_case(b"zrem") || name.eq_ignore_ascii_case(b"lrem");
-                is_removal && command.words.iter().skip(2).any(|word| **word == *waiter.owner.as_bytes())
+                let removes = name.eq_ignore_ascii_case(b"zrem") || name.eq_ignore_ascii_case(b"lrem");
+                removes
+                    && is_queue(command.word(1))
+                    && command.words.iter().skip(2).any(|word| **word == *waiter.owner.as_bytes())
             };
             call.script.iter().any(removes)
         };

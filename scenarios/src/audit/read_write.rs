@@ -467,7 +467,7 @@ fn is_member(word: &[u8]) -> bool {
 }
 
 /// Returns true for a command on the mode of a hash.
-fn is_mode(command: &Command) -> bool {
+pub(super) fn is_mode(command: &Command) -> bool {
     let is_field = matches!(command.verb, Verb::Hexists | Verb::Change) && command.word(2) == b"mode";
     is_field && command.word(0).first().is_some_and(|first| first.eq_ignore_ascii_case(&b'h'))
 }
@@ -479,12 +479,15 @@ fn takes(command: &Command) -> Option<&[u8]> {
     (sets || counts).then(|| command.word(2))
 }
 
-/// Returns true if a script's commands make a key a read-write lock's: they use its mode, and give
-/// it an owner.
+/// Returns true if a script's commands make a key a read-write lock's: they use its mode, and the
+/// levels of an owner.
 pub(super) fn begins(call: &Call, key: &[u8], is_named: bool) -> bool {
     let mut own = call.script.iter().filter(|command| command.word(1) == key);
-    own.clone().any(is_mode)
-        && own.any(|command| takes(command).is_some_and(|field| is_named || is_member(field)))
+    let is_field = |command: &Command| {
+        (takes(command).is_some() || command.verb == Verb::Hincrby)
+            && (is_named || is_member(command.word(2)))
+    };
+    own.clone().any(is_mode) && own.any(is_field)
 }
 
 /// Returns the purpose of a call: releases name the channel, acquisitions look at the mode, and

@@ -2,7 +2,7 @@
 """Records a capture of Redisson's other kinds of locks again: record_kinds.py SERVER KIND STORY.
 
 Kinds.java plays the story, with the jars that trials/setup installs. SERVER is a program in target/trials/servers.
-KIND is read-write, fair, semaphore, permits or latch; the stories are those of ../audit/kinds.rs.
+KIND is read-write, fair, semaphore, permits or latch; the stories are those of shared.rs.
 """
 
 import random
