@@ -95,8 +95,13 @@ impl Queues {
         let taker = call.script.iter().find(|one| one.word(1) == &**key && gives(one));
         if let Some(taker) = taker.filter(|_| !is_nested) {
             let owner = String::from_utf8_lossy(taker.word(2)).into_owned();
-            let place = queue.iter().position(|waiter| waiter.owner == owner).unwrap_or(queue.len());
-            passes(&mut queue[..place], &owner, call);
+            // An owner that is not known may have been in the queue since before the capture, unless
+            // the queue was deleted.
+            let place = queue.iter().position(|waiter| waiter.owner == owner);
+            let is_later =
+                |at: usize, waiter: &Waiter| place.map_or(waiter.deleted.is_some(), |place| at < place);
+            let before = queue.iter_mut().enumerate().filter(|(at, waiter)| is_later(*at, waiter));
+            passes(before.map(|(_, waiter)| waiter), &owner, call);
         }
         queue.retain(|waiter| !leaves(waiter) && !takes(waiter));
         for command in call.script.iter().filter(|command| is_joined(command)) {
@@ -137,7 +142,7 @@ impl Queues {
             return;
         }
         if let Some(queue) = self.queues.get_mut(&(db, key.into())) {
-            passes(queue, owner, call);
+            passes(queue.iter_mut(), owner, call);
         }
     }
 
@@ -171,10 +176,10 @@ fn gives(command: &Command) -> bool {
 }
 
 /// Notes the grant to an owner that comes after these waiters.
-fn passes(waiters: &mut [Waiter], owner: &str, call: &Rc<Call>) {
+fn passes<'a>(mut waiters: impl Iterator<Item = &'a mut Waiter>, owner: &str, call: &Rc<Call>) {
     let until = call.at_ms().saturating_add(NEAR_MS);
     let waits = |waiter: &&mut Waiter| waiter.owner != owner && waiter.deadline_ms > until;
-    if let Some(first) = waiters.iter_mut().find(waits) {
+    if let Some(first) = waiters.find(waits) {
         first.overtaken.get_or_insert_with(|| (owner.to_owned(), call.clone()));
     }
 }

@@ -17,7 +17,7 @@ SERVERS = FOLDER.parents[2] / "target/trials/servers"
 CONTEND = 'workload.contend = { hold = "20ms..100ms", think = "50ms..150ms", wait = "8s"'
 SCENARIOS = {
     "read-write": ('kind = "read-write"', CONTEND + ', shared = "60%", downgrades = "30%", levels = 2 }'),
-    "fair": ('kind = "fair"', CONTEND + " }"),
+    "fair": ('kind = "fair"', CONTEND.replace("50ms", "150ms").replace("..150ms\"", "..250ms\"") + " }"),
     "semaphore": ('kind = "semaphore"\npermits = 2', CONTEND + " }"),
     "permits": ('kind = "permit-semaphore"\npermits = 2', CONTEND + " }"),
     "latch": ('kind = "latch"\ncount = 3', 'workload.count = { think = "50ms..150ms", wait = "8s" }'),

@@ -253,6 +253,47 @@ fn a_drained_permit_may_be_released() {
     assert_eq!(kinds(&of_text(&(text + &release(50, "3")))), ["permits-beyond"]);
 }
 
+/// A fair lock's acquisition of an owner, with the commands that it runs on the lock and the queue.
+fn fair(ms: u32, owner: &str, commands: &[&[&str]]) -> String {
+    let (queue, deadlines) = ("redisson_lock_queue:{a}", "redisson_lock_timeout:{a}");
+    let call = ["EVALSHA", "6f", "3", "a", queue, deadlines, "30000", owner, "300000", "1700000000000"];
+    let commands: String = commands.iter().map(|words| line(ms, "lua", words)).collect();
+    line(ms, "10.0.0.1:1", &call)
+        + &line(ms, "lua", &["lindex", queue, "0"])
+        + &line(ms, "lua", &["exists", "a"])
+        + &commands
+}
+
+/// An owner that the capture does not show in the queue may have been in it before.
+#[test]
+fn a_queue_from_before_the_capture_is_not_guessed() {
+    let [one, other] = OWNERS;
+    let (queue, deadlines) = ("redisson_lock_queue:{a}", "redisson_lock_timeout:{a}");
+    let waits = |ms, owner| {
+        fair(
+            ms,
+            owner,
+            &[
+                &["hexists", "a", owner],
+                &["zadd", deadlines, "1700000330000", owner],
+                &["rpush", queue, owner],
+            ],
+        )
+    };
+    let takes = |ms, owner| {
+        let leaves: [&[&str]; 2] = [&["lpop", queue], &["zrem", deadlines, owner]];
+        fair(ms, owner, &[leaves[0], leaves[1], &["hset", "a", owner, "1"], &["pexpire", "a", "1000"]])
+    };
+    let asks = |ms, owner| fair(ms, owner, &[&["hexists", "a", owner]]);
+    let in_turn = waits(0, one) + &takes(10, other) + &asks(20, one) + &takes(2_000, one);
+    assert_eq!(kinds(&of_text(&in_turn)), Vec::<String>::new());
+    // Both were in the queue, in this order.
+    let passed = waits(0, one) + &waits(5, other) + &takes(10, other);
+    assert_eq!(kinds(&of_text(&(passed.clone() + &asks(20, one)))), ["overtaken"]);
+    // It asks no more.
+    assert_eq!(kinds(&of_text(&passed)), Vec::<String>::new());
+}
+
 fn named(patterns: &str, text: &str) -> Summary {
     let patterns = Patterns::parse(patterns).expect("a file");
     let mut audit = Audit::new(Settings { patterns, ..Settings::default() });
