@@ -12,7 +12,7 @@ use super::{
 /// The channel of a latch begins with this, and has the key in braces.
 pub(super) const CHANNEL: &[u8] = b"redisson_countdownlatch__channel__{";
 
-/// A client that waits for this long may wait for ever.
+/// A client that waits for this long may never be let go.
 const LONG_US: i64 = 60_000_000;
 
 /// The most waiters that are followed.
@@ -88,7 +88,7 @@ impl Latch {
     pub(super) fn commanded(&mut self, call: &Rc<Call>) {
         match call.command.verb {
             Verb::Del | Verb::FlushAll | Verb::FlushDb => {
-                // Nobody tells the waiters.
+                // No message reaches the waiters.
                 (self.count, self.last) = (Some(0), Some(call.clone()));
             }
             verb if verb.changes() => self.count = None,

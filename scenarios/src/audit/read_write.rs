@@ -436,7 +436,8 @@ impl ReadWrite {
             Some(_) => (
                 Kind::GrantedTwice,
                 format!(
-                    "its lease of {lease} ended, an owner that it excludes was granted it, and the former holder {does} it {late} after the end"
+                    "its lease of {lease} ended, an owner that it excludes was granted it, and the former \
+                     holder {does} it {late} after the end"
                 ),
             ),
             None => {

@@ -183,7 +183,7 @@ fn several_readers_are_no_finding_and_what_is_not_shown_is_not_guessed() {
                 + &unread(500, one, &[&["hincrby", "a", one, "-1"], &["hdel", "a", one]]),
             &[],
         ),
-        // Late, and nobody excludes the other.
+        // Late, and no owner excludes the other.
         (read(0, one, true) + &unread(1_500, one, &[]), &["late"]),
         (
             read(0, one, true) + &read(1_200, other, true) + &unread(1_500, one, &[&["hexists", "a", one]]),
