@@ -102,6 +102,9 @@ impl Semaphore {
             self.comes_back(place, call, findings);
         }
         let removed = self.sides(lock, place, call);
+        // The message has the number that is left, after a release of permits without ids.
+        let message = call.script.iter().rfind(|command| command.verb == Verb::Publish);
+        let left = message.and_then(|command| std::str::from_utf8(command.word(2)).ok()?.parse::<i64>().ok());
         let (mut grants, mut is_counted) = (false, false);
         for command in &own {
             let Some(by) = by(command) else {
@@ -120,20 +123,15 @@ impl Semaphore {
                 let total = self.total.take().filter(|_| by > 0);
                 self.total = total.map(|(total, set)| (total.saturating_add(by), set));
             } else if by > 0 && removed == 0 {
+                if left.is_some() && self.free != left {
+                    // The copy was wrong: the key had expired, for example.
+                    (self.free, self.total) = (left, None);
+                }
                 self.gives_back(lock, place, call, findings);
             }
         }
         if !grants && !is_counted && is_grant(call, &own) {
             lock.refuses(None, &call.client, call.at_us);
-        }
-        // The message has the number that is left, after a release of permits without ids.
-        let message = call.script.iter().rfind(|command| command.verb == Verb::Publish);
-        let left = message.and_then(|command| std::str::from_utf8(command.word(2)).ok()?.parse::<i64>().ok());
-        if let Some(left) = left.filter(|_| !self.has_ids && is_counted)
-            && self.free.is_none_or(|free| free != left)
-        {
-            // The copy was wrong.
-            (self.free, self.total) = (Some(left), None);
         }
     }
 
@@ -326,7 +324,11 @@ impl Semaphore {
         let kind = match call.command.verb {
             Verb::Del => Kind::Deleted,
             Verb::FlushAll | Verb::FlushDb => Kind::Flushed,
-            Verb::Expire => return,
+            // The number is gone with the key.
+            Verb::Expire => {
+                self.total = None;
+                return;
+            }
             verb if verb.changes() => return self.doubt(),
             _ => return,
         };

@@ -250,7 +250,9 @@ fn a_drained_permit_may_be_released() {
             + &lua(20, &["set", "a", "0"]))
         + &(release(30, "1") + &release(40, "2"));
     assert_eq!(kinds(&of_text(&text)), Vec::<String>::new());
-    assert_eq!(kinds(&of_text(&(text + &release(50, "3")))), ["permits-beyond"]);
+    assert_eq!(kinds(&of_text(&(text.clone() + &release(50, "3")))), ["permits-beyond"]);
+    // The key had expired.
+    assert_eq!(kinds(&of_text(&(text + &release(50, "1")))), Vec::<String>::new());
 }
 
 /// A fair lock's acquisition of an owner, with the commands that it runs on the lock and the queue.
