@@ -21,7 +21,7 @@
 //! | permits-beyond | the only permit expires, another client gets it, the first one releases |
 //! | latch-stuck | one of two counts is missing, and a client waits for 70 s |
 
-use lockstorm::audit::{Audit, Missing, Settings, Summary, capture::Capture, patterns::Patterns};
+use lockstorm::audit::{Audit, Missing, Settings, Summary, aof::Aof, capture::Capture, patterns::Patterns};
 
 use super::{audited, capture, kinds, of_text, summary};
 
@@ -321,6 +321,17 @@ fn patterns_name_locks_that_no_shape_shows() {
     let file = super::folder().join("semaphore-beyond.monitor");
     let text = std::fs::read_to_string(file).expect("it exists");
     assert!(!named(none, &text).has_locks());
+}
+
+#[test]
+fn a_pattern_names_a_token_of_an_append_only_file() {
+    let patterns = Patterns::parse("[[lock]]\nkeys = \"a\"\nkind = \"token\"\n").expect("a file");
+    let mut audit = Audit::new(Settings { patterns, ..Settings::default() });
+    let file = &b"*3\r\n$3\r\nSET\r\n$1\r\na\r\n$1\r\nb\r\n*3\r\n$3\r\nSET\r\n$1\r\nz\r\n$1\r\nb\r\n"[..];
+    audit.read_aof(Aof::new("n1").file("a", file), || true).expect("it is in memory");
+    audit.finish();
+    let summary = audit.summary();
+    assert_eq!(summary.locks.iter().map(|row| &*row.lock).collect::<Vec<_>>(), ["a"]);
 }
 
 /// A script that reads nothing compares nothing.
