@@ -420,7 +420,8 @@ impl Audit {
             return false;
         }
         let is_named = self.settings.patterns.kind(key).is_some();
-        let lock = Lock { is_named, ..Lock::new(call.at_us) };
+        let mut lock = Lock::new(call.at_us);
+        lock.is_named = is_named;
         self.nodes[node].locks.entry(db).or_default().insert(key.into(), lock);
         true
     }
