@@ -21,6 +21,8 @@
 
 #[path = "audit/incidents.rs"]
 mod incidents;
+#[path = "audit/shared.rs"]
+mod shared;
 #[path = "audit/top.rs"]
 mod top;
 

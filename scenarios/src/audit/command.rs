@@ -33,10 +33,14 @@ pub(super) enum Verb {
     /// SCRIPT LOAD.
     Script,
     Publish,
+    /// SUBSCRIBE, UNSUBSCRIBE and their kind.
+    Subscribe,
+    /// A command of a script on a key beside the lock's, such as a queue of waiters.
+    Beside,
 }
 
 /// The longest name in [`VERBS`].
-const NAME_MAX: usize = 11;
+const NAME_MAX: usize = 16;
 
 /// The verb of each name, sorted by name.
 const VERBS: &[(&str, Verb)] = &[
@@ -67,6 +71,8 @@ const VERBS: &[(&str, Verb)] = &[
     ("hsetnx", Verb::Change),
     ("incr", Verb::Change),
     ("incrby", Verb::Change),
+    ("lpop", Verb::Beside),
+    ("lrem", Verb::Beside),
     ("move", Verb::Change),
     ("persist", Verb::Expire),
     ("pexpire", Verb::Expire),
@@ -77,13 +83,22 @@ const VERBS: &[(&str, Verb)] = &[
     ("rename", Verb::Move),
     ("renamenx", Verb::Move),
     ("restore", Verb::Change),
+    ("rpush", Verb::Beside),
     ("script", Verb::Script),
     ("set", Verb::Set),
     ("setex", Verb::Change),
     ("setnx", Verb::SetNx),
     ("spublish", Verb::Publish),
+    ("ssubscribe", Verb::Subscribe),
+    ("subscribe", Verb::Subscribe),
+    ("sunsubscribe", Verb::Subscribe),
     ("ttl", Verb::Read),
     ("unlink", Verb::Del),
+    ("unsubscribe", Verb::Subscribe),
+    ("zadd", Verb::Beside),
+    ("zincrby", Verb::Beside),
+    ("zrem", Verb::Beside),
+    ("zremrangebyscore", Verb::Beside),
 ];
 
 impl Verb {
@@ -141,7 +156,7 @@ impl Command {
     /// Returns the keys that the command itself names, scripts' keys included.
     pub(super) fn keys(&self) -> &[Box<[u8]>] {
         let range = match self.verb {
-            Verb::FlushAll | Verb::FlushDb | Verb::Script | Verb::Publish => 0..0,
+            Verb::FlushAll | Verb::FlushDb | Verb::Script | Verb::Publish | Verb::Subscribe => 0..0,
             Verb::Del => 1..self.words.len(),
             Verb::Move => 1..3,
             Verb::Eval | Verb::EvalSha | Verb::Function => {
@@ -173,7 +188,7 @@ impl Command {
 
     /// Returns true for a command on a hash whose fields are owners.
     pub(super) fn is_of_hash(&self) -> bool {
-        matches!(self.verb, Verb::Hexists | Verb::Hincrby)
+        matches!(self.verb, Verb::Hexists | Verb::Hincrby) || self.word(0).eq_ignore_ascii_case(b"hset")
     }
 
     /// Returns true for a SET that sets an expiry.

@@ -12,11 +12,13 @@ use super::{
     aof::{self, Aof, Item, Kept},
     capture::{Times, Unit},
     command::{Call, Command, Verb},
-    engine::{Audit, Node, is_wanted},
+    engine::{Audit, is_wanted},
     findings::{Findings, Kind, Part, Place},
     follow,
     locks::{End, Hold, Lock},
     names::length,
+    node::Node,
+    patterns::Kind as Kinds,
     scripts,
 };
 
@@ -92,7 +94,8 @@ impl Audit {
     /// Returns true if a key is audited: hashes of Redisson, and keys of tokens that a pattern
     /// names.
     fn tracks(&self, key: &[u8], is_hash: bool) -> bool {
-        (is_hash || !self.settings.locks.is_empty()) && is_wanted(&self.settings, key)
+        let is_named = self.settings.patterns.kind(key) == Some(Kinds::Token);
+        (is_hash || is_named || !self.settings.locks.is_empty()) && is_wanted(&self.settings, key)
     }
 
     /// Follows one command of a file.

@@ -13,34 +13,29 @@ use super::{
     command::{Call, Command, Verb},
     findings::{Change, Finding, Findings, Place},
     follow::{self, Act},
-    locks::{Figures, Lock},
+    locks::Lock,
     names::{self, Names},
+    node::Node,
     past::Past,
+    patterns::{self, Patterns},
+    queue::is_queue,
+    read_write,
     scripts::{self, Purpose, Scripts},
-    shadow::Shadow,
 };
-
-/// The number of locks of a node from which idle ones are dropped.
-const LOCKS_MAX: usize = 100_000;
-
-/// The most locks of a node, even if all of them are held.
-const HELD_MAX: usize = 4 * LOCKS_MAX;
-
-/// A held key that was not used for this long, and that nothing has shown to be a lock, is dropped
-/// before others: requests are marked as done by SET NX, too, with a long expiry.
-const STALE_US: i64 = 60_000_000;
-
-/// A free lock that was not used for this long is dropped first.
-const IDLE_US: i64 = 600_000_000;
 
 /// The most unknown scripts that are listed.
 const UNKNOWN_MAX: usize = 100;
+
+/// The most keys of an unknown script that are listed.
+const KEYS_MAX: usize = 10;
 
 /// The settings of an audit.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The patterns of the keys to audit, with `*` and `?`; without any, all locks.
     pub locks: Vec<String>,
+    /// The kinds of locks that the user names by their keys.
+    pub patterns: Patterns,
     /// Set to show values instead of their hashes.
     pub reveal: bool,
     /// The share of a lease in percent from which a renewal counts as a near miss.
@@ -51,7 +46,13 @@ pub struct Settings {
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { locks: Vec::new(), reveal: false, late_percent: 80, history: false }
+        Settings {
+            locks: Vec::new(),
+            patterns: Patterns::default(),
+            reveal: false,
+            late_percent: 80,
+            history: false,
+        }
     }
 }
 
@@ -64,133 +65,10 @@ pub struct UnknownScript {
     pub calls: u64,
     /// One of these locks.
     pub lock: String,
+    /// The keys of these locks, at most ten.
+    pub keys: BTreeSet<String>,
     /// The commands that changed them.
     pub commands: BTreeSet<String>,
-}
-
-/// A node of the audit.
-#[derive(Debug)]
-pub(super) struct Node {
-    pub(super) name: String,
-    /// The locks, by database and key.
-    pub(super) locks: BTreeMap<u32, BTreeMap<Box<[u8]>, Lock>>,
-    pub(super) shadow: Shadow,
-    /// The call whose script may still be running.
-    pub(super) open: Option<Call>,
-    pub(super) commands: u64,
-    pub(super) first_us: Option<i64>,
-    /// The time of the first command since the last gap, and before that `None`.
-    pub(super) gap_us: Option<i64>,
-    /// Set from a gap to the next command: the holds from before it are not doubted yet.
-    pub(super) has_gap: bool,
-    pub(super) now_us: i64,
-    pub(super) times: Times,
-    /// Set for a node that is audited by keyspace events and reads.
-    pub(super) is_gentle: bool,
-    /// The number of locks at which idle ones are dropped.
-    sweep_at: usize,
-    /// The locks that were dropped, and their figures.
-    pub(super) dropped: (u64, Figures),
-}
-
-impl Node {
-    fn new(name: String) -> Node {
-        let (locks, shadow) = (BTreeMap::new(), Shadow::new());
-        let dropped = (0, Figures::default());
-        let (open, commands, first_us, now_us, times) = (None, 0, None, 0, Times::Exact);
-        let (gap_us, has_gap, is_gentle, sweep_at) = (None, false, false, LOCKS_MAX);
-        Node {
-            name,
-            locks,
-            shadow,
-            open,
-            commands,
-            first_us,
-            gap_us,
-            has_gap,
-            now_us,
-            times,
-            is_gentle,
-            sweep_at,
-            dropped,
-        }
-    }
-
-    /// Makes all holds unsure: commands are missing that may have ended them.
-    pub(super) fn doubt(&mut self) {
-        let holds = self.locks.values_mut().flat_map(BTreeMap::values_mut);
-        holds.filter_map(|lock| lock.hold.as_mut()).for_each(|hold| hold.is_sure = false);
-    }
-
-    pub(super) fn has(&self, db: u32, key: &[u8]) -> bool {
-        self.locks.get(&db).is_some_and(|locks| locks.contains_key(key))
-    }
-
-    /// Drops locks if there are too many: first free ones that were not used for a while, then all
-    /// free ones, then held keys that nothing has shown to be locks, and at last all.
-    pub(super) fn sweep(&mut self, findings: &mut Findings) {
-        let count = self.count();
-        if count < self.sweep_at {
-            return;
-        }
-        // The file of a server has the end of each lease as a command.
-        let is_live = self.times == Times::Exact;
-        let mut strangers = BTreeMap::new();
-        for pass in [Pass::Idle, Pass::Free, Pass::Stale, Pass::Unproven, Pass::All] {
-            let count = self.count();
-            // Each sweep leaves room for as many locks as it looks at.
-            if count < LOCKS_MAX / 2 || pass == Pass::All && count <= HELD_MAX / 2 {
-                break;
-            }
-            let (now_us, shadow, dropped) = (self.now_us, &mut self.shadow, &mut self.dropped);
-            for (db, locks) in &mut self.locks {
-                locks.retain(|key, lock| {
-                    if is_live {
-                        follow::lapse(lock, now_us.div_euclid(1_000));
-                    }
-                    let is_kept = pass.keeps(lock, now_us);
-                    if !is_kept {
-                        shadow.free(now_us, *db, key);
-                        dropped.0 += 1;
-                        dropped.1.join(&lock.figures);
-                        if lock.uses() != (true, true) {
-                            strangers.insert((*db, key.clone()), lock.uses());
-                        }
-                    }
-                    is_kept
-                });
-            }
-        }
-        findings.judge(&self.name, |db, key| strangers.get(&(db, Box::from(key))).copied());
-        self.sweep_at = LOCKS_MAX.max(self.count().saturating_mul(2)).min(HELD_MAX);
-    }
-
-    fn count(&self) -> usize {
-        self.locks.values().map(BTreeMap::len).sum()
-    }
-}
-
-/// A pass over the locks of a node that drops some of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pass {
-    Idle,
-    Free,
-    Stale,
-    Unproven,
-    All,
-}
-
-impl Pass {
-    fn keeps(self, lock: &Lock, now_us: i64) -> bool {
-        let (is_held, unused_us) = (lock.hold.is_some(), now_us - lock.last_us);
-        match self {
-            Pass::Idle => is_held || unused_us < IDLE_US,
-            Pass::Free => is_held,
-            Pass::Stale => is_held && (lock.is_lock() || unused_us < STALE_US),
-            Pass::Unproven => is_held && lock.is_lock(),
-            Pass::All => false,
-        }
-    }
 }
 
 /// An audit of the locks of one or several nodes.
@@ -302,7 +180,11 @@ impl Audit {
             self.scripts.learn(&Call::new(number, line, verb));
         } else if matches!(verb, Verb::FlushAll | Verb::FlushDb) {
             self.flush(node, Rc::new(Call::new(number, line, verb)));
-        } else if verb.changes() && concerns(&self.nodes[node], verb, line) {
+        } else if verb == Verb::Subscribe {
+            let settings = &self.settings;
+            let call = Rc::new(Call::new(number, line, verb));
+            self.nodes[node].objects.subscribes(&call, |key| is_wanted(settings, key));
+        } else if verb.changes() && concerns(&self.nodes[node], &self.settings.patterns, verb, line) {
             self.follow(node, Call::new(number, line, verb));
         }
     }
@@ -313,11 +195,12 @@ impl Audit {
             if let Some(call) = self.nodes[node].open.take() {
                 self.follow(node, call);
             }
-            let Node { name, locks, now_us, times, is_gentle, .. } = &mut self.nodes[node];
+            let Node { name, locks, objects, now_us, times, is_gentle, .. } = &mut self.nodes[node];
             // Events and reads have shown each end.
             if *is_gentle {
                 continue;
             }
+            objects.finish(name, *now_us, &mut self.findings);
             for (db, locks) in locks.iter_mut().filter(|_| *times != Times::Unknown) {
                 for (key, lock) in locks {
                     let since_us = lock.hold.as_ref().map(|hold| hold.since_us);
@@ -344,6 +227,9 @@ impl Audit {
             self.scripts.learn(&call);
         }
         let call = Rc::new(call);
+        let Audit { nodes, findings, settings, .. } = self;
+        let Node { name, objects, .. } = &mut nodes[node];
+        objects.follow(name, &call, &settings.patterns, |key| is_wanted(settings, key), findings);
         let mut keys: Vec<(u32, Box<[u8]>)> = Vec::new();
         for command in call.acts() {
             for key in command.keys() {
@@ -402,7 +288,7 @@ impl Audit {
         call.acts().iter().filter(concerns).for_each(|command| shadow.give(call.at_us, command));
         for ((db, key), (purpose, owner, may_be_refused)) in keys.iter().zip(acts) {
             let Audit { nodes, findings, settings, past, .. } = self;
-            let Node { name, locks, shadow, .. } = &mut nodes[node];
+            let Node { name, locks, shadow, objects, .. } = &mut nodes[node];
             let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(key)) else { continue };
             let after = shadow.held(*db, key, call.at_ms());
             let (place, names_no_owner) = (Place { node: name, db: *db, key }, owner.is_none());
@@ -410,6 +296,11 @@ impl Audit {
             let act = Act { place, call: &call, purpose, owner, after, may_be_refused, late_percent };
             let before = past.is_some().then(|| lock.hold.clone()).flatten();
             follow::follow(lock, &act, findings);
+            if let Some(hold) =
+                lock.hold.as_ref().filter(|hold| Rc::ptr_eq(&hold.grant, &call) && hold.is_sure)
+            {
+                objects.queues.granted(*db, key, &hold.owner, &call);
+            }
             if let Some(past) = past {
                 past.changed(&act, before.as_ref(), lock);
             }
@@ -425,26 +316,47 @@ impl Audit {
 
     /// Returns true if the key is that of a lock, which this call may make it.
     fn is_tracked(&mut self, node: usize, call: &Call, db: u32, key: &[u8]) -> bool {
-        if self.nodes[node].has(db, key) {
+        let at = &mut self.nodes[node];
+        if at.objects.has(db, key) {
+            // An earlier call may have seemed to be on a plain lock.
+            if at.locks.get_mut(&db).and_then(|locks| locks.remove(key)).is_some() {
+                at.shadow.free(call.at_us, db, key);
+            }
+            return false;
+        }
+        if at.has(db, key) {
             return true;
         }
         if !is_wanted(&self.settings, key) || !self.begins_lock(call, key) {
             return false;
         }
-        self.nodes[node].locks.entry(db).or_default().insert(key.into(), Lock::new(call.at_us));
+        let is_named = self.settings.patterns.kind(key).is_some();
+        let mut lock = Lock::new(call.at_us);
+        lock.is_named = is_named;
+        self.nodes[node].locks.entry(db).or_default().insert(key.into(), lock);
         true
     }
 
     /// Returns true if a call acquires a lock with this key.
     fn begins_lock(&mut self, call: &Call, key: &[u8]) -> bool {
+        let on_key = |verbs: &[Verb]| {
+            call.acts().iter().any(|command| verbs.contains(&command.verb) && command.word(1) == key)
+        };
+        match self.settings.patterns.kind(key) {
+            Some(patterns::Kind::Token) => return on_key(&[Verb::Set, Verb::SetNx]),
+            Some(patterns::Kind::Hash) => return on_key(&[Verb::Hincrby]),
+            Some(_) => return false,
+            None => {}
+        }
         if !call.command.verb.calls_script() {
             return call.command.creates();
         }
         let is_known = self.scripts.is_acquire(call);
         let mut own = call.script.iter().filter(|command| command.word(1) == key);
-        let owns = own.clone().any(|command| {
-            command.verb == Verb::Hincrby && (is_known || scripts::is_redisson_owner(command.word(2)))
-        });
+        if own.clone().any(read_write::is_mode) {
+            return false;
+        }
+        let owns = own.clone().any(|command| scripts::owns(command, is_known));
         let expires = own.clone().any(|command| command.verb == Verb::Expire);
         if owns && expires {
             return true;
@@ -461,10 +373,13 @@ impl Audit {
             return;
         }
         let text = String::from_utf8_lossy(&script).into_owned();
-        let (calls, lock, commands) = (0, names::key(key), BTreeSet::new());
-        let unknown =
-            self.unknown.entry(script).or_insert(UnknownScript { script: text, calls, lock, commands });
+        let (calls, lock, keys, commands) = (0, names::key(key), BTreeSet::new(), BTreeSet::new());
+        let new = UnknownScript { script: text, calls, lock, keys, commands };
+        let unknown = self.unknown.entry(script).or_insert(new);
         unknown.calls += 1;
+        if unknown.keys.len() < KEYS_MAX {
+            unknown.keys.insert(names::key(key));
+        }
         let changes = call.script.iter().filter(|command| command.verb.changes());
         unknown.commands.extend(changes.map(Command::name));
     }
@@ -472,7 +387,7 @@ impl Audit {
     /// Follows a FLUSHALL or FLUSHDB on all locks of a node.
     fn flush(&mut self, node: usize, call: Rc<Call>) {
         let Audit { nodes, findings, settings, past, .. } = self;
-        let Node { name, locks, shadow, .. } = &mut nodes[node];
+        let Node { name, locks, shadow, objects, .. } = &mut nodes[node];
         let only = (call.command.verb == Verb::FlushDb).then_some(call.command.db);
         for (db, locks) in locks.iter_mut().filter(|(db, _)| only.is_none_or(|only| only == **db)) {
             for (key, lock) in locks {
@@ -497,6 +412,7 @@ impl Audit {
             }
         }
         shadow.flush(call.at_us, only);
+        objects.flush(name, only, &call, findings);
     }
 }
 
@@ -510,15 +426,19 @@ pub(super) fn standing(nodes: &[Node], finding: &Finding) -> (bool, bool) {
 }
 
 /// Returns true if a command is on a lock's key, or creates a key that may be a lock's.
-fn concerns(node: &Node, verb: Verb, line: &Line<'_>) -> bool {
+fn concerns(node: &Node, named: &Patterns, verb: Verb, line: &Line<'_>) -> bool {
     let mut words = line.words().skip(1);
     let Some(first) = words.next() else { return false };
     if node.has(line.db, &first) || verb == Verb::SetNx {
         return true;
     }
     match verb {
-        Verb::Set => words.skip(1).any(|word| word.eq_ignore_ascii_case(b"nx")),
-        Verb::Del => words.any(|key| node.has(line.db, &key)),
+        Verb::Set => {
+            words.skip(1).any(|word| word.eq_ignore_ascii_case(b"nx"))
+                || named.kind(&first) == Some(patterns::Kind::Token)
+        }
+        Verb::Hincrby => named.kind(&first) == Some(patterns::Kind::Hash),
+        Verb::Del => is_queue(&first) || words.any(|key| node.has(line.db, &key) || is_queue(&key)),
         Verb::Move => words.next().is_some_and(|key| node.has(line.db, &key)),
         _ => false,
     }
@@ -536,34 +456,16 @@ fn lease_ms(command: &Command) -> Option<i64> {
 
 /// Returns true if the settings' patterns include a key.
 pub(super) fn is_wanted(settings: &Settings, key: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(key);
-    settings.locks.is_empty() || settings.locks.iter().any(|one| matches(one, &text))
-}
-
-/// Returns true if text fits a pattern with `*` for any characters and `?` for one.
-fn matches(pattern: &str, text: &str) -> bool {
-    let (pattern, text): (Vec<char>, Vec<char>) = (pattern.chars().collect(), text.chars().collect());
-    let (mut at, mut from, mut star) = (0, 0, None);
-    while from < text.len() {
-        match pattern.get(at) {
-            Some('*') => {
-                star = Some((at, from));
-                at += 1;
-            }
-            Some(char) if *char == '?' || *char == text[from] => (at, from) = (at + 1, from + 1),
-            _ => {
-                let Some((star_at, begun)) = star else { return false };
-                star = Some((star_at, begun + 1));
-                (at, from) = (star_at + 1, begun + 1);
-            }
-        }
+    if settings.patterns.kind(key) == Some(patterns::Kind::None) {
+        return false;
     }
-    pattern[at..].iter().all(|char| *char == '*')
+    let text = String::from_utf8_lossy(key);
+    settings.locks.is_empty() || settings.locks.iter().any(|one| patterns::matches(one, &text))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::node::LOCKS_MAX, *};
 
     /// Gives an audit a command of a client, in seconds after its beginning.
     fn give(audit: &mut Audit, secs: u32, client: &str, command: &str) {
@@ -590,21 +492,5 @@ mod tests {
         audit.finish();
         let summary = audit.summary();
         assert!(summary.findings.is_empty() && summary.notices.is_empty(), "{}", summary.text());
-    }
-
-    #[test]
-    fn patterns_of_keys() {
-        let rows = [
-            ("lock:*", "lock:a", true),
-            ("lock:*", "block:a", false),
-            ("*:a?c", "x:y:abc", true),
-            ("*", "", true),
-            ("a", "ab", false),
-            ("a*b*c", "axxbyyc", true),
-            ("a*b*c", "axxbyy", false),
-        ];
-        for (pattern, text, expected) in rows {
-            assert_eq!(matches(pattern, text), expected, "{pattern} {text}");
-        }
     }
 }

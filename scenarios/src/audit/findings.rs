@@ -34,6 +34,10 @@ pub enum Kind {
     Late,
     /// A replica that became the master did not have the hold, and its holder came back.
     FailedOver,
+    /// More permits of a semaphore were held or free than it has.
+    PermitsBeyond,
+    /// A waiter of a fair lock's queue was passed over.
+    Overtaken,
     /// A lock that has no expiry stays if its holder dies.
     NoExpiry,
     /// Two hosts use one owner's name.
@@ -48,11 +52,13 @@ pub enum Kind {
     NotHolder,
     /// A lease ended, and the source does not show if its owner came back.
     LeaseEnded,
+    /// Clients wait for a latch that nothing counts down.
+    NeverOpens,
 }
 
 impl Kind {
     /// All kinds.
-    pub const ALL: [Kind; 15] = [
+    pub const ALL: [Kind; 18] = [
         Kind::GrantedTwice,
         Kind::ReleasedByOther,
         Kind::ExtendedByOther,
@@ -61,6 +67,8 @@ impl Kind {
         Kind::Flushed,
         Kind::Late,
         Kind::FailedOver,
+        Kind::PermitsBeyond,
+        Kind::Overtaken,
         Kind::NoExpiry,
         Kind::SharedName,
         Kind::Unexplained,
@@ -68,13 +76,19 @@ impl Kind {
         Kind::Unchecked,
         Kind::NotHolder,
         Kind::LeaseEnded,
+        Kind::NeverOpens,
     ];
 
     /// Returns true if the kind makes an audit fail. Others are notices.
     pub fn is_finding(self) -> bool {
         !matches!(
             self,
-            Kind::Unexplained | Kind::NearMiss | Kind::Unchecked | Kind::NotHolder | Kind::LeaseEnded
+            Kind::Unexplained
+                | Kind::NearMiss
+                | Kind::Unchecked
+                | Kind::NotHolder
+                | Kind::LeaseEnded
+                | Kind::NeverOpens
         )
     }
 
@@ -89,6 +103,8 @@ impl Kind {
             Kind::Flushed => "flushed",
             Kind::Late => "late",
             Kind::FailedOver => "failed-over",
+            Kind::PermitsBeyond => "permits-beyond",
+            Kind::Overtaken => "overtaken",
             Kind::NoExpiry => "no-expiry",
             Kind::SharedName => "shared-name",
             Kind::Unexplained => "unexplained",
@@ -96,6 +112,7 @@ impl Kind {
             Kind::Unchecked => "unchecked",
             Kind::NotHolder => "not-holder",
             Kind::LeaseEnded => "lease-ended",
+            Kind::NeverOpens => "never-opens",
         }
     }
 
@@ -110,6 +127,8 @@ impl Kind {
             Kind::Flushed => "flushed",
             Kind::Late => "expired under its holder",
             Kind::FailedOver => "lost in a failover",
+            Kind::PermitsBeyond => "permits beyond their number",
+            Kind::Overtaken => "fair queue overtaken",
             Kind::NoExpiry => "no expiry",
             Kind::SharedName => "one name, two hosts",
             Kind::Unexplained => "ended without a command",
@@ -117,6 +136,7 @@ impl Kind {
             Kind::Unchecked => "released without a check",
             Kind::NotHolder => "release refused",
             Kind::LeaseEnded => "lease ended",
+            Kind::NeverOpens => "latch that never opens",
         }
     }
 
@@ -140,6 +160,16 @@ impl Kind {
             Kind::FailedOver => {
                 "Let a holder wait for a replica before it counts as one (WAIT), use fencing tokens, or a \
                  majority of independent masters."
+            }
+            Kind::PermitsBeyond => {
+                "Release each permit once, and let an expirable permit's lease be longer than the longest pause of \
+                 its holder."
+            }
+            Kind::Overtaken => {
+                "Use the same kind of lock for a key in all clients, and leave the queue's keys alone."
+            }
+            Kind::NeverOpens => {
+                "Count down also when a worker fails, wait with a time limit, and delete no latch that is awaited."
             }
             Kind::NoExpiry => "Set the lock and its expiry in one command: SET key token NX PX lease.",
             Kind::SharedName => "Give each process a random token, or an id drawn at its start.",
@@ -227,6 +257,9 @@ pub struct Finding {
     /// The leases that it is about.
     #[serde(skip)]
     pub(super) leases: Leases,
+    /// Set for a lock that several clients may hold at a time.
+    #[serde(skip)]
+    pub(super) is_shared: bool,
     /// Set if a replaced master had granted the hold.
     #[serde(skip)]
     pub(super) has_moved: bool,
@@ -318,9 +351,28 @@ impl Findings {
             is_dismissed: false,
             calls: parts.iter().map(|(call, _)| Rc::clone(call)).collect(),
             leases: self.leases.clone(),
+            is_shared: false,
             has_moved: false,
         });
         Some(self.list.len() - 1)
+    }
+
+    /// Adds a finding about a lock that several clients may hold at a time.
+    pub(super) fn add_shared(
+        &mut self,
+        kind: Kind,
+        place: Place<'_>,
+        owner: &str,
+        at_us: i64,
+        says: String,
+        parts: &[Part<'_>],
+    ) -> Option<usize> {
+        self.leases = Leases::default();
+        let at = self.add(kind, place, owner, at_us, says, parts)?;
+        if let Some(finding) = self.list.get_mut(at) {
+            finding.is_shared = true;
+        }
+        Some(at)
     }
 
     /// Adds a later command to a finding.

@@ -7,7 +7,7 @@ use super::{
     findings::{Findings, Former, Kind, Leases, Place},
     locks::{End, Hold, Leased, Lock},
     names::length,
-    scripts::{Purpose, is_redisson_owner},
+    scripts::{self, Purpose, is_redisson_owner},
     shadow::Held,
 };
 
@@ -76,7 +76,10 @@ pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
     let looks = first.verb == Verb::Read && !gets;
     let second = own.next();
     // A script of Redisson or node-redlock that finds no key sets it at once.
-    if looks && second.is_some_and(|next| matches!(next.verb, Verb::Hincrby | Verb::Set | Verb::SetNx)) {
+    let takes = |next: &Command| {
+        matches!(next.verb, Verb::Hincrby | Verb::Set | Verb::SetNx) || scripts::owns(next, false)
+    };
+    if looks && second.is_some_and(takes) {
         return holder.is_some().then_some(None);
     }
     let reads = first.verb == Verb::Read && gets;
@@ -211,7 +214,9 @@ fn granted(lock: &mut Lock, act: &Act<'_>, after: &Held) {
         levels: after.levels,
         renewed: 0,
         grant: act.call.clone(),
-        is_sure: act.call.command.verb.calls_script() || !(act.may_be_refused || just_over),
+        is_sure: act.call.command.verb.calls_script()
+            || !act.call.command.creates()
+            || !(act.may_be_refused || just_over),
         moved: None,
     };
     lock.begins(hold, act.waiter());

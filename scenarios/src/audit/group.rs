@@ -63,6 +63,7 @@ impl Audit {
             if old < new { (&mut left[old], &mut right[0]) } else { (&mut right[0], &mut left[new]) };
         // Holds from an earlier time as a master are outdated.
         new.has_gap = false;
+        new.objects.doubt();
         for (db, locks) in &mut new.locks {
             for (key, lock) in locks.iter_mut().filter(|(_, lock)| lock.hold.is_some()) {
                 lock.hold = None;

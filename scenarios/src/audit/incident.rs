@@ -171,6 +171,9 @@ struct Facts<'a> {
 impl Facts<'_> {
     /// Returns the scenario.
     fn draft(&self) -> Result<Draft, Missing> {
+        if self.finding.is_shared {
+            return Err(Missing::Kind);
+        }
         match self.finding.kind {
             Kind::GrantedTwice | Kind::Late => self.holder_stands_still(),
             Kind::ReleasedByOther => match &self.finding.leases.former {
@@ -182,11 +185,14 @@ impl Facts<'_> {
             // Live groups show no times of the crash and the promotion.
             Kind::FailedOver
             | Kind::SharedName
+            | Kind::PermitsBeyond
+            | Kind::Overtaken
             | Kind::Unexplained
             | Kind::NearMiss
             | Kind::Unchecked
             | Kind::NotHolder
-            | Kind::LeaseEnded => Err(Missing::Kind),
+            | Kind::LeaseEnded
+            | Kind::NeverOpens => Err(Missing::Kind),
         }
     }
 

@@ -157,6 +157,8 @@ pub(super) struct Lock {
     /// Set if a script of the lock has shown an owner's field or token: it is no mere key.
     pub(super) is_proven: bool,
     pub(super) shared_name: bool,
+    /// Set for a lock that a pattern of the user names.
+    pub(super) is_named: bool,
     /// Set between HINCRBY and the expiry that its script sets. Only append-only files need it.
     pub(super) takes_expiry: bool,
     /// Set for a read-write lock of Redisson, which has its mode in a field and many owners. It is
@@ -177,7 +179,7 @@ impl Lock {
     /// Returns true if the key is used as a lock: it was released, renewed or granted by a script.
     pub(super) fn is_lock(&self) -> bool {
         let Figures { releases, renewals, unchecked, .. } = self.figures;
-        !self.has_mode && (self.is_proven || releases + renewals + unchecked > 0)
+        !self.has_mode && (self.is_proven || self.is_named || releases + renewals + unchecked > 0)
     }
 
     /// Returns true if the key is used as a lock, and then true if its releases compare an owner.
@@ -229,13 +231,7 @@ impl Lock {
     /// Begins a hold.
     pub(super) fn begins(&mut self, hold: Hold, waiter: &str) {
         let call = hold.grant.clone();
-        self.figures.grants += 1;
-        if let Some(waiter) = self.waiters.remove(waiter) {
-            let is_one_wait = hold.since_us - waiter.last_us <= GIVES_UP_US;
-            self.figures.waits.add(if is_one_wait { hold.since_us - waiter.since_us } else { 0 });
-        } else {
-            self.figures.waits.add(0);
-        }
+        self.grants(waiter, hold.since_us);
         self.refused.retain(|owner| *owner != hold.owner);
         // A name that is granted again is no longer late.
         self.past.retain(|past| past.owner != hold.owner);
@@ -243,6 +239,14 @@ impl Lock {
             past.next = Some((hold.owner.clone(), call.clone()));
         }
         self.hold = Some(hold);
+    }
+
+    /// Counts a grant to a client, and the time for which it waited.
+    pub(super) fn grants(&mut self, waiter: &str, at_us: i64) {
+        self.figures.grants += 1;
+        let waited = self.waiters.remove(waiter);
+        let begun_us = waited.filter(|waiter| at_us - waiter.last_us <= GIVES_UP_US);
+        self.figures.waits.add(begun_us.map_or(0, |waiter| at_us - waiter.since_us));
     }
 
     /// Counts a refused request.

@@ -10,6 +10,8 @@
 //! on the keys of locks, and has the effects. The commands of a script are shown one by one, which
 //! proves more: a script that compares a token and then deletes the key has found the token.
 //!
+//! Locks that several clients may hold need no copy: their libraries change them by scripts only.
+//!
 //! A finding needs such a proof, or a holder that comes back: a late renewal or release shows that
 //! an owner believed in a hold that had ended. A mere expiry is no finding.
 //!
@@ -20,11 +22,18 @@
 //! | `command` | commands on locks, and calls: a command with those of its script |
 //! | `names` | commands, owners and times in words, with values hashed |
 //! | `tally` | durations and their percentiles |
+//! | [`patterns`] | the kinds of locks that a user names by their keys |
 //! | `scripts` | the purpose and the library of a script |
 //! | `shadow` | the copy of the locks' keys |
 //! | `locks` | one lock: holders, waiters, figures |
 //! | [`findings`] | kinds of findings, and their evidence |
 //! | `follow` | one call on one lock |
+//! | `read_write` | read-write locks |
+//! | `semaphore` | semaphores, also those whose permits expire |
+//! | `latch` | count-down latches |
+//! | `queue` | the queues of fair locks |
+//! | `objects` | the locks that several clients may hold, and the queues of a node |
+//! | `node` | one node: its locks, and the limits of how many are kept |
 //! | `past` | the history of the locks, for checkers |
 //! | `engine` | the audit: from lines to findings |
 //! | `effects` | the commands of an append-only file, on its locks |
@@ -49,6 +58,8 @@ mod names;
 
 mod tally;
 
+pub mod patterns;
+
 mod scripts;
 
 mod shadow;
@@ -58,6 +69,18 @@ mod locks;
 pub mod findings;
 
 mod follow;
+
+mod read_write;
+
+mod semaphore;
+
+mod latch;
+
+mod queue;
+
+mod objects;
+
+mod node;
 
 mod past;
 

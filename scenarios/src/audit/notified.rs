@@ -206,7 +206,7 @@ impl Gentle {
                 Item::Push(items) => self.pushed(audit, &items, at_us),
                 item => self.replied(audit, item, at_us)?,
             }
-            let Audit { nodes, findings, .. } = &mut *audit;
+            let Audit { nodes, findings, problems, .. } = &mut *audit;
             if let Some(node) = nodes.get_mut(self.node) {
                 node.now_us = at_us;
                 node.first_us.get_or_insert(at_us);
@@ -214,7 +214,7 @@ impl Gentle {
                 node.commands += std::mem::take(&mut self.watched.new_events);
                 if std::mem::take(&mut self.watched.is_full) {
                     let what = format!("names a key beyond the {KEYS_MAX} that are watched");
-                    audit.problems.add(&node.name, (node.commands, Unit::Event), &what);
+                    problems.add(&node.name, (node.commands, Unit::Event), &what);
                 }
             }
         }

@@ -246,16 +246,17 @@ impl Summary {
         if !self.unknown_scripts.is_empty() {
             to.push_str("<h2>Scripts that changed locks and named no owner</h2>\n");
             let rows = self.unknown_scripts.iter().take(ROWS_MAX).map(|one| {
-                let UnknownScript { script, calls, lock, commands } = one;
+                let UnknownScript { script, calls, commands, keys, .. } = one;
+                let keys = keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
                 let commands = commands.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
                 vec![
                     cell("mono", script),
-                    cell("name", lock),
+                    cell("name", keys),
                     cell("wide mono", commands),
                     cell("number", calls),
                 ]
             });
-            let head = [("script", ""), ("one of the locks", ""), ("commands", ""), ("calls", "number")];
+            let head = [("script", ""), ("locks", ""), ("commands", ""), ("calls", "number")];
             sheet(to, &head, rows, self.unknown_scripts.len())?;
         }
         if self.problems.count > 0 {

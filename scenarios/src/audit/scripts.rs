@@ -72,6 +72,7 @@ impl Parts {
             Verb::Del => self.deletes = true,
             Verb::Expire => self.expires = true,
             Verb::Hincrby => self.counts = true,
+            Verb::Change if owns(command, false) => self.counts = true,
             Verb::Read if command.word(0).eq_ignore_ascii_case(b"get") => self.gets = true,
             Verb::Read if command.word(0).eq_ignore_ascii_case(b"exists") => self.looks = true,
             _ => {}
@@ -154,6 +155,7 @@ impl Scripts {
             match command.verb {
                 Verb::Hincrby if command.word(3).starts_with(b"-") => return Purpose::Release,
                 Verb::Hincrby => return Purpose::Acquire,
+                Verb::Change if owns(command, false) => return Purpose::Acquire,
                 Verb::Del => return Purpose::Release,
                 Verb::Set | Verb::SetNx if command.creates() => return Purpose::Acquire,
                 Verb::Set if command.has_option("IFEQ") => return Purpose::Renew,
@@ -209,6 +211,13 @@ pub(super) fn is_redisson_owner(field: &[u8]) -> bool {
     id.iter().enumerate().all(is_id) && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
+/// Returns true for a command that gives a hash an owner: HINCRBY, or HSET as in fair locks.
+/// `is_any` accepts owners of any name.
+pub(super) fn owns(command: &Command, is_any: bool) -> bool {
+    let sets = command.verb == Verb::Hincrby || command.word(0).eq_ignore_ascii_case(b"hset");
+    sets && (is_any || is_redisson_owner(command.word(2)))
+}
+
 /// Returns true for Valkey's DELIFEQ, which deletes a key that has a given value.
 fn is_delifeq(command: &Command) -> bool {
     command.word(0).eq_ignore_ascii_case(b"delifeq")
@@ -220,7 +229,9 @@ pub(super) fn owner(call: &Call, key: &[u8], is_known: impl Fn(&str) -> bool) ->
     let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
     let own = |command: &&Command| command.word(1) == key;
     let acts = || call.acts().iter().filter(own);
-    if let Some(field) = acts().find(|one| matches!(one.verb, Verb::Hexists | Verb::Hincrby)) {
+    if let Some(field) =
+        acts().find(|one| matches!(one.verb, Verb::Hexists | Verb::Hincrby) || owns(one, false))
+    {
         return Some(text(field.word(2)));
     }
     if let Some(set) = acts().find(|one| matches!(one.verb, Verb::Set | Verb::SetNx)) {

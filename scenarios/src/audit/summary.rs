@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use super::{
     capture::{Problems, Times, Unit},
-    engine::{Audit, Node, UnknownScript},
+    engine::{Audit, UnknownScript},
     findings::{Change, Finding, Kind},
     locks::{Figures, Lock, TENTHS},
     names::{date, key, length},
+    node::Node,
     tally::Durations,
 };
 use crate::judge::history::History;
@@ -68,6 +69,8 @@ pub struct LockRow {
     pub db: u32,
     /// The key.
     pub lock: String,
+    /// The kind: `lock`, `read-write lock`, `semaphore` or `latch`.
+    pub kind: &'static str,
     /// The library, if its commands identify it.
     pub library: Option<&'static str>,
     /// The present holder, as its hash unless revealed.
@@ -148,6 +151,13 @@ impl Audit {
                 let used = of_db.iter().filter(|(_, lock)| lock.is_lock());
                 locks.extend(used.map(|(name, lock)| self.row(node, *db, name, lock, node.now_us)));
             }
+            let used = node.objects.all().filter(|(_, _, object)| object.lock.is_lock());
+            locks.extend(used.map(|(db, name, object)| {
+                let (holder, expires_ms) = object.holder(self.findings.names);
+                let left_ms = expires_ms.map(|at| at.saturating_sub(node.now_us.div_euclid(1_000)));
+                let row = self.row(node, db, name, &object.lock, node.now_us);
+                LockRow { kind: object.kind(), holder, left_ms, ..row }
+            }));
         }
         locks.sort_by(|one, other| {
             let busy = |row: &LockRow| std::cmp::Reverse(row.grants + row.refusals);
@@ -187,6 +197,7 @@ impl Audit {
             node: node.name.clone(),
             db,
             lock: key(name),
+            kind: "lock",
             library: lock.library,
             holder: hold.map(|hold| self.findings.names.value(&hold.owner)),
             client: hold.map(|hold| hold.grant.client.to_string()).filter(|client| !client.is_empty()),
@@ -292,11 +303,12 @@ impl Summary {
             writeln!(to, "\n{BY_EVENTS}")?;
         }
         for script in &self.unknown_scripts {
-            let UnknownScript { script, calls, lock, commands } = script;
+            let UnknownScript { script, calls, keys, commands, .. } = script;
+            let keys = keys.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             let commands = commands.iter().map(String::as_str).collect::<Vec<_>>().join(", ");
             writeln!(
                 to,
-                "\nscript {script} changed {lock} without an owner's name: {commands} ({calls} calls)"
+                "\nscript {script} changed {keys} without an owner's name: {commands} ({calls} calls)"
             )?;
         }
         Ok(())
@@ -350,7 +362,12 @@ impl Summary {
             let node = if self.nodes.len() > 1 { format!("{} ", row.node) } else { String::new() };
             rows.push([
                 format!("{node}{}{db}", row.lock),
-                row.library.unwrap_or("-").to_owned(),
+                match (row.library, row.kind) {
+                    (library, "lock") => library.unwrap_or("-").to_owned(),
+                    (library, kind) => {
+                        format!("{}{kind}", library.map(|name| format!("{name} ")).unwrap_or_default())
+                    }
+                },
                 row.holder.clone().unwrap_or_else(|| "-".to_owned()),
                 row.left_ms.map_or_else(|| "-".to_owned(), |ms| length(ms.saturating_mul(1_000))),
                 row.waiters.to_string(),

@@ -8,10 +8,11 @@ use std::{
 
 use super::{
     capture::Times,
-    engine::{Audit, Node, standing},
+    engine::{Audit, standing},
     findings::{Finding, Kind},
     locks::{Figures, Lock, TENTHS},
     names::length,
+    node::Node,
     summary::{LockRow, Quantiles, aligned, lasted},
 };
 

@@ -13,10 +13,11 @@ use std::{collections::BTreeMap, rc::Rc};
 use super::{
     capture::Unit,
     command::{Call, Command, Verb},
-    engine::{Audit, Node},
+    engine::Audit,
     findings::{Findings, Kind, Place},
     locks::{End, Hold, Lock},
     names::length,
+    node::Node,
     scripts,
 };
 

@@ -278,7 +278,17 @@ fn has(hold: &Hold<'_>, kind: Kind) -> bool {
         Kind::NoExpiry => {
             hold.lease_ms.is_none() && hold.ended_us.saturating_sub(hold.granted_us) >= WITHOUT_EXPIRY_US
         }
-        // Each owner has one client, and one node shows no failover. The rest are notices.
-        Kind::SharedName | Kind::FailedOver | Kind::Unexplained | Kind::NearMiss | Kind::Unchecked => false,
+        // Each owner has one client, one node shows no failover, and the locks are plain. The rest
+        // are notices.
+        Kind::SharedName
+        | Kind::FailedOver
+        | Kind::PermitsBeyond
+        | Kind::Overtaken
+        | Kind::Unexplained
+        | Kind::NearMiss
+        | Kind::Unchecked
+        | Kind::NotHolder
+        | Kind::LeaseEnded
+        | Kind::NeverOpens => false,
     }
 }

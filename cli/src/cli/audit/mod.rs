@@ -15,7 +15,7 @@ use std::{
 
 use clap::Args;
 use lockstorm::{
-    audit::{Audit as Auditor, Certificates, Settings, aof::Aof, capture::Capture},
+    audit::{Audit as Auditor, Certificates, Settings, aof::Aof, capture::Capture, patterns::Patterns},
     run::real,
     units::Span,
 };
@@ -63,6 +63,9 @@ pub(super) struct Audit {
     /// Audit only locks whose keys fit this pattern, with * and ?; may be repeated
     #[arg(long, value_name = "PATTERN")]
     lock: Vec<String>,
+    /// Take the kinds of locks from this file, for keys whose commands do not show them
+    #[arg(long, value_name = "FILE.toml")]
+    patterns: Option<PathBuf>,
     /// Note renewals that come after this share of the lease
     #[arg(long, value_name = "PERCENT", default_value_t = 80)]
     late: u8,
@@ -112,6 +115,7 @@ impl Audit {
         self.scenario.check()?;
         let mut audit = Auditor::new(Settings {
             locks: self.lock.clone(),
+            patterns: self.patterns()?,
             reveal: self.reveal,
             late_percent: self.late.into(),
             history: self.history.is_some(),
@@ -163,6 +167,15 @@ impl Audit {
             false if summary.has_locks() => Exit::Expected,
             false => Exit::Undecided,
         })
+    }
+
+    /// Reads the file of patterns.
+    fn patterns(&self) -> Result<Patterns> {
+        let Some(path) = &self.patterns else { return Ok(Patterns::default()) };
+        let shown = path.display();
+        let text =
+            fs::read_to_string(path).into_diagnostic().wrap_err_with(|| format!("{shown} cannot be read"))?;
+        Patterns::parse(&text).map_err(|error| miette!("{shown}: {error}"))
     }
 
     /// Reads captures together by time, then each append-only file.

@@ -1,0 +1,281 @@
+//! Locks that several clients may hold at a time, and latches: the objects of a node by their keys.
+//!
+//! A call makes a key an object's by the commands on it and by the channel that it names, or a
+//! pattern of the user does. Scripts show their effects, so no shadow copy is needed.
+
+use std::{collections::BTreeMap, rc::Rc};
+
+use super::{
+    command::Call,
+    findings::{Findings, Place},
+    latch::{self, Latch},
+    locks::Lock,
+    names::Names,
+    patterns::{self, Patterns},
+    queue::Queues,
+    read_write::{self, ReadWrite},
+    semaphore::{self, Semaphore},
+};
+
+/// The number of objects of a node from which idle ones are dropped.
+const OBJECTS_MAX: usize = 100_000;
+
+/// A free object that was not used for this long is dropped.
+const IDLE_US: i64 = 600_000_000;
+
+/// The state of an object.
+#[derive(Debug)]
+pub(super) enum State {
+    ReadWrite(ReadWrite),
+    Semaphore(Semaphore),
+    Latch(Latch),
+}
+
+/// An object, with its figures.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) lock: Lock,
+    state: State,
+}
+
+impl Object {
+    fn new(state: State, at_us: i64) -> Object {
+        Object { lock: Lock::new(at_us), state }
+    }
+
+    /// Returns the kind in words.
+    pub(super) fn kind(&self) -> &'static str {
+        match self.state {
+            State::ReadWrite(_) => "read-write lock",
+            State::Semaphore(_) => "semaphore",
+            State::Latch(_) => "latch",
+        }
+    }
+
+    fn is_held(&self) -> bool {
+        match &self.state {
+            State::ReadWrite(lock) => lock.is_held(),
+            State::Semaphore(semaphore) => semaphore.is_held(),
+            State::Latch(latch) => latch.is_held(),
+        }
+    }
+
+    /// Returns the holders in words, and the time at which the key expires.
+    pub(super) fn holder(&self, names: Names) -> (Option<String>, Option<i64>) {
+        match &self.state {
+            State::ReadWrite(lock) => {
+                let (holders, expires_ms) = lock.holders();
+                let holders: Vec<&str> = holders.collect();
+                let shown = match holders.as_slice() {
+                    [] => return (None, None),
+                    [one] => names.value(one),
+                    several => format!("{} holders", several.len()),
+                };
+                (Some(shown), expires_ms)
+            }
+            State::Semaphore(semaphore) => {
+                let taken = semaphore.taken().filter(|taken| *taken > 0);
+                (taken.map(|taken| format!("{taken} permits")), None)
+            }
+            State::Latch(latch) => {
+                (latch.count().filter(|count| *count > 0).map(|count| format!("count {count}")), None)
+            }
+        }
+    }
+
+    fn doubt(&mut self) {
+        match &mut self.state {
+            State::ReadWrite(lock) => lock.doubt(),
+            State::Semaphore(semaphore) => semaphore.doubt(),
+            State::Latch(latch) => latch.doubt(),
+        }
+    }
+
+    fn follow(&mut self, place: Place<'_>, call: &Rc<Call>, findings: &mut Findings) {
+        self.lock.last_us = call.at_us;
+        let is_script = call.command.verb.calls_script();
+        let starts = |word: &[u8]| word.starts_with(b"redisson_");
+        if is_script && call.command.words.iter().skip(3).any(|word| starts(word)) {
+            self.lock.library = Some("Redisson");
+        }
+        match &mut self.state {
+            State::ReadWrite(lock) if is_script => lock.follow(&mut self.lock, place, call, findings),
+            State::ReadWrite(lock) => lock.commanded(&mut self.lock, place, call, findings),
+            State::Semaphore(own) if is_script => own.follow(&mut self.lock, place, call, findings),
+            State::Semaphore(own) => own.commanded(&mut self.lock, place, call, findings),
+            State::Latch(latch) if is_script => latch.follow(&mut self.lock, place, call),
+            State::Latch(latch) => latch.commanded(call),
+        }
+    }
+}
+
+/// The objects and the queues of a node.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    objects: BTreeMap<u32, BTreeMap<Box<[u8]>, Object>>,
+    pub(super) queues: Queues,
+    count: usize,
+    /// The time at which idle objects were dropped.
+    swept_us: i64,
+}
+
+impl Objects {
+    pub(super) fn has(&self, db: u32, key: &[u8]) -> bool {
+        self.objects.get(&db).is_some_and(|objects| objects.contains_key(key))
+    }
+
+    /// Returns the objects with their databases and keys.
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &[u8], &Object)> {
+        self.objects.iter().flat_map(|(db, of_db)| of_db.iter().map(|(key, object)| (*db, &**key, object)))
+    }
+
+    /// Makes all states unsure: commands are missing that may have changed them.
+    pub(super) fn doubt(&mut self) {
+        self.queues.clear();
+        self.objects.values_mut().flat_map(BTreeMap::values_mut).for_each(Object::doubt);
+    }
+
+    /// Follows a call on the objects that it concerns, some of which it may make. `is_wanted` says
+    /// which keys are audited.
+    pub(super) fn follow(
+        &mut self,
+        node: &str,
+        call: &Rc<Call>,
+        named: &Patterns,
+        is_wanted: impl Fn(&[u8]) -> bool,
+        findings: &mut Findings,
+    ) {
+        self.queues.follow(node, call, findings);
+        let mut keys: Vec<(u32, Box<[u8]>)> = Vec::new();
+        let add = |keys: &mut Vec<(u32, Box<[u8]>)>, db: u32, key: &[u8]| {
+            if !keys.iter().any(|(of, known)| *of == db && **known == *key) {
+                keys.push((db, key.into()));
+            }
+        };
+        for key in call.command.keys() {
+            if self.has(call.command.db, key) {
+                add(&mut keys, call.command.db, key);
+            }
+        }
+        for command in call.acts() {
+            for key in command.keys() {
+                let is_known = self.has(command.db, key);
+                if is_known || is_wanted(key) && self.begins(command.db, key, call, named) {
+                    add(&mut keys, command.db, key);
+                }
+            }
+        }
+        for (db, key) in keys {
+            let Some(object) = self.objects.get_mut(&db).and_then(|objects| objects.get_mut(&key)) else {
+                continue;
+            };
+            object.follow(Place { node, db, key: &key }, call, findings);
+        }
+    }
+
+    /// Makes a key an object's if the call does. Returns true then.
+    fn begins(&mut self, db: u32, key: &[u8], call: &Call, named: &Patterns) -> bool {
+        if !call.command.verb.calls_script() || call.script.is_empty() {
+            return false;
+        }
+        let state = match named.kind(key) {
+            Some(patterns::Kind::Token | patterns::Kind::Hash | patterns::Kind::None) => return false,
+            Some(patterns::Kind::ReadWrite) if read_write::begins(call, key, true) => {
+                State::ReadWrite(ReadWrite::default())
+            }
+            Some(patterns::Kind::Semaphore) => State::Semaphore(Semaphore::default()),
+            Some(patterns::Kind::Latch) => State::Latch(Latch::default()),
+            Some(patterns::Kind::ReadWrite) => return false,
+            None if read_write::begins(call, key, false) => State::ReadWrite(ReadWrite::default()),
+            None => {
+                // The first key is the object's, and the channel has its name.
+                if call.command.keys().first().is_none_or(|first| **first != *key) {
+                    return false;
+                }
+                let mut words = call.command.words.iter().skip(4);
+                let of = |word: &[u8], channel: &[u8]| {
+                    word.strip_prefix(channel).is_some_and(|rest| names(rest, key))
+                };
+                let found = words.find_map(|word| {
+                    if of(word, semaphore::CHANNEL) {
+                        return Some(State::Semaphore(Semaphore::default()));
+                    }
+                    let inner = word.strip_prefix(latch::CHANNEL).and_then(|rest| rest.strip_suffix(b"}"));
+                    (inner == Some(key)).then(|| State::Latch(Latch::default()))
+                });
+                let Some(state) = found else { return false };
+                state
+            }
+        };
+        self.insert(db, key, state, call.at_us)
+    }
+
+    fn insert(&mut self, db: u32, key: &[u8], state: State, at_us: i64) -> bool {
+        if self.count >= OBJECTS_MAX && at_us.saturating_sub(self.swept_us) > IDLE_US / 10 {
+            self.swept_us = at_us;
+            for objects in self.objects.values_mut() {
+                objects.retain(|_, object| object.is_held() || at_us - object.lock.last_us < IDLE_US);
+            }
+            self.count = self.objects.values().map(BTreeMap::len).sum();
+        }
+        if self.count >= OBJECTS_MAX {
+            return false;
+        }
+        self.count += 1;
+        self.objects.entry(db).or_default().insert(key.into(), Object::new(state, at_us));
+        true
+    }
+
+    /// Follows a subscription to the end of a latch.
+    pub(super) fn subscribes(&mut self, call: &Rc<Call>, is_wanted: impl Fn(&[u8]) -> bool) {
+        let db = call.command.db;
+        for channel in call.command.words.iter().skip(1) {
+            let key = channel.strip_prefix(latch::CHANNEL).and_then(|rest| rest.strip_suffix(b"}"));
+            let Some(key) = key.filter(|key| is_wanted(key)) else { continue };
+            let ends = call.command.name().contains("UNSUBSCRIBE");
+            // A connection that subscribes may have another database than the one that counts.
+            let db =
+                self.objects.iter().find(|(_, objects)| objects.contains_key(key)).map_or(db, |(db, _)| *db);
+            if !self.has(db, key)
+                && (ends || !self.insert(db, key, State::Latch(Latch::default()), call.at_us))
+            {
+                continue;
+            }
+            let object = self.objects.get_mut(&db).and_then(|objects| objects.get_mut(key));
+            if let Some(Object { state: State::Latch(latch), .. }) = object {
+                latch.subscribes(call);
+            }
+        }
+    }
+
+    /// Follows a FLUSHALL or FLUSHDB.
+    pub(super) fn flush(&mut self, node: &str, only: Option<u32>, call: &Rc<Call>, findings: &mut Findings) {
+        self.queues.clear();
+        for (db, objects) in self.objects.iter_mut().filter(|(db, _)| only.is_none_or(|only| only == **db)) {
+            for (key, object) in objects {
+                object.follow(Place { node, db: *db, key }, call, findings);
+            }
+        }
+    }
+
+    /// Ends the audit: holds expire, and latches are judged.
+    pub(super) fn finish(&mut self, node: &str, now_us: i64, findings: &mut Findings) {
+        for (db, objects) in &mut self.objects {
+            for (key, object) in objects {
+                let place = Place { node, db: *db, key };
+                match &mut object.state {
+                    State::ReadWrite(lock) => lock.lapse(&mut object.lock, now_us.div_euclid(1_000)),
+                    State::Latch(latch) => latch.finish(place, now_us, findings),
+                    State::Semaphore(_) => {}
+                }
+            }
+        }
+    }
+}
+
+/// Returns true if the rest of a channel's name is that of a key, which has braces if the key has
+/// none.
+fn names(rest: &[u8], key: &[u8]) -> bool {
+    let inner = rest.strip_prefix(b"{").and_then(|rest| rest.strip_suffix(b"}"));
+    rest == key || inner == Some(key)
+}
