@@ -22,9 +22,16 @@ function connect(node, init) {
   return redis;
 }
 
+/** Waits until a command has an answer: on a busy machine, the first one may take longer than the time-out. */
 async function connected(redis) {
-  await redis.ping();
-  return redis;
+  for (let left = 5; ; left -= 1) {
+    try {
+      await redis.ping();
+      return redis;
+    } catch (error) {
+      if (left === 0) throw error;
+    }
+  }
 }
 
 const libraries = {

@@ -101,7 +101,6 @@ public final class Peer {
             var config = new Config();
             config.setLockWatchdogTimeout(init.watchdogMs);
             var server = config.useSingleServer().setAddress("redis://" + init.host + ":" + init.port);
-            server.setConnectionMinimumIdleSize(2);
             if (init.timeoutMs != null) {
                 server.setTimeout(init.timeoutMs);
                 if (careful) {
