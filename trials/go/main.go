@@ -118,15 +118,26 @@ func (h *redsyncHold) extend(time.Duration) (message, error) {
 
 // bsm/redislock.
 
-type bsmLibrary struct{ client *redislock.Client }
+type bsmLibrary struct {
+	client *redislock.Client
+	// It asks for the remaining time after each grant.
+	asksTTL bool
+}
 
 func (l *bsmLibrary) hello() message {
-	return message{"library": "bsm/redislock", "version": versionOf("github.com/bsm/redislock"), "can": []string{"extend"}}
+	name := "bsm/redislock"
+	if l.asksTTL {
+		name += ", deadline by TTL()"
+	}
+	return message{"library": name, "version": versionOf("github.com/bsm/redislock"), "can": []string{"extend"}}
 }
 
 func (l *bsmLibrary) open(nodes []redis.UniversalClient) { l.client = redislock.New(nodes[0]) }
 
-type bsmHold struct{ lock *redislock.Lock }
+type bsmHold struct {
+	lock    *redislock.Lock
+	asksTTL bool
+}
 
 func (l *bsmLibrary) acquire(name string, lease time.Duration) (hold, error) {
 	lock, err := l.client.Obtain(background, name, lease, nil)
@@ -136,10 +147,21 @@ func (l *bsmLibrary) acquire(name string, lease time.Duration) (hold, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bsmHold{lock}, nil
+	return &bsmHold{lock, l.asksTTL}, nil
 }
 
-func (h *bsmHold) granted() message { return message{"owner": h.lock.Token()} }
+// until adds the deadline by TTL, which compares the token, counted from before it was asked for.
+func (h *bsmHold) until(said message) message {
+	if h.asksTTL {
+		asked := time.Now()
+		// No answer is no time that is left.
+		left, _ := h.lock.TTL(background)
+		said["until_ms"] = millis(asked.Add(left))
+	}
+	return said
+}
+
+func (h *bsmHold) granted() message { return h.until(message{"owner": h.lock.Token()}) }
 
 func (h *bsmHold) release() error {
 	err := h.lock.Release(background)
@@ -154,7 +176,7 @@ func (h *bsmHold) extend(lease time.Duration) (message, error) {
 	if errors.Is(err, redislock.ErrNotObtained) {
 		return nil, notHeld{err}
 	}
-	return message{}, err
+	return h.until(message{}), err
 }
 
 // The conversation.
@@ -247,14 +269,15 @@ func (p *peer) obey(asked request) {
 }
 
 func main() {
-	libraries := map[string]library{"redsync": &redsyncLibrary{}, "bsm": &bsmLibrary{}}
+	libraries := map[string]library{"redsync": &redsyncLibrary{}, "bsm": &bsmLibrary{}, "bsm-ttl": &bsmLibrary{asksTTL: true}}
 	if len(os.Args) != 2 || libraries[os.Args[1]] == nil {
-		fmt.Fprintln(os.Stderr, "usage: peer redsync|bsm")
+		fmt.Fprintln(os.Stderr, "usage: peer redsync|bsm|bsm-ttl")
 		os.Exit(1)
 	}
 	p := &peer{library: libraries[os.Args[1]], names: map[string]string{}, holds: map[uint64]hold{}}
 	hello := p.library.hello()
 	hello["type"], hello["protocol"] = "hello", 1
+	hello["driver"] = "go-redis " + versionOf("github.com/redis/go-redis/v9")
 	p.say(hello)
 	lines := bufio.NewScanner(os.Stdin)
 	for lines.Scan() {

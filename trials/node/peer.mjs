@@ -1,7 +1,7 @@
 // A peer of `lockstorm trial` with one of Node's lock libraries: node peer.mjs LIBRARY.
 //
 // Each library is an entry below: what it calls its keys, what it can do, and how it acquires, releases and extends a lock, with its own
-// defaults where the trial does not say otherwise.
+// defaults where the trial does not say otherwise. An entry that derives from another one differs from it by what its name says.
 
 import { createRequire } from "node:module";
 import { createInterface } from "node:readline";
@@ -13,16 +13,25 @@ const say = (message) => process.stdout.write(`${JSON.stringify(message)}\n`);
 function connect(node, init) {
   const [host, port] = node.split(":");
   const timeout = init.timeout_ms ?? undefined;
-  // Without the second a connection whose replies are lost is kept for ever, and each of its commands fails.
-  const redis = new Redis({ host, port: Number(port), commandTimeout: timeout, socketTimeout: timeout });
+  // Without the second, which is not set by default, ioredis keeps a connection whose replies are lost, and each command on it fails.
+  const socketTimeout = chosen.socketTimeout === false ? undefined : timeout;
+  const redis = new Redis({ host, port: Number(port), commandTimeout: timeout, socketTimeout });
   // Each command that fails says so to its caller.
   redis.on("error", () => {});
+  connections.push(redis);
   return redis;
 }
 
+/** Waits until a command has an answer: on a busy machine, the first one may take longer than the time-out. */
 async function connected(redis) {
-  await redis.ping();
-  return redis;
+  for (let left = 5; ; left -= 1) {
+    try {
+      await redis.ping();
+      return redis;
+    } catch (error) {
+      if (left === 0) throw error;
+    }
+  }
 }
 
 const libraries = {
@@ -30,17 +39,18 @@ const libraries = {
     library: "node-redlock",
     package: "redlock",
     key: "{}",
-    can: ["extend", "quorum"],
+    can: ["extend", "quorum", "watchdog"],
     async open(lock, init) {
       const { default: Redlock } = await import("redlock");
       const nodes = await Promise.all(lock.nodes.map((node) => connected(connect(node, init))));
       // lockstorm asks again; a library that did so as well would ask for longer than it is to.
       const redlock = new Redlock(nodes, { retryCount: 0 });
       redlock.on("error", () => {});
-      return redlock;
+      return { redlock, watchdog: init.watchdog_ms };
     },
-    async acquire(redlock, { name, lease }) {
+    async acquire({ redlock, watchdog }, { name, lease, lost }) {
       try {
+        if (lease === null) return { held: await using(redlock, name, watchdog, lost) };
         const held = await redlock.acquire([name], lease);
         return { held, owner: held.value, until_ms: held.expiration };
       } catch (error) {
@@ -76,6 +86,39 @@ const libraries = {
   },
 };
 
+const derived = {
+  "redlock-default": { ...libraries.redlock, library: "node-redlock, no socketTimeout", socketTimeout: false },
+  "redis-semaphore-default": {
+    ...libraries["redis-semaphore"],
+    library: "redis-semaphore Mutex, no socketTimeout",
+    socketTimeout: false,
+  },
+  "redis-semaphore-kept": {
+    ...libraries["redis-semaphore"],
+    library: "redis-semaphore Mutex, unhandledRejection handled",
+    survives: true,
+  },
+};
+
+/** A lock of `using`, which renews it until it is released, and aborts a signal when it cannot. It tells no deadline. */
+function using(redlock, name, lease, lost) {
+  return new Promise((granted, failed) => {
+    let end;
+    const work = new Promise((resolve) => (end = resolve));
+    const used = redlock.using([name], lease, async (signal) => {
+      signal.addEventListener("abort", lost);
+      granted({
+        release() {
+          end();
+          return used;
+        },
+      });
+      await work;
+    });
+    used.catch(failed);
+  });
+}
+
 /** Whether all that went wrong is that another owner has the lock. */
 async function isRefused(error) {
   const { ResourceLockedError } = await import("redlock");
@@ -85,19 +128,31 @@ async function isRefused(error) {
     [...votesAgainst.values()].every((vote) => vote instanceof ResourceLockedError));
 }
 
-// What a timer of redis-semaphore throws when the node cannot be reached, no caller can catch. Node ends the process, unless the application
-// has this.
-process.on("unhandledRejection", (error) => console.error(`unhandled: ${error}`));
+const connections = [];
+let ended = null;
 
-const chosen = libraries[process.argv[2]];
+// A timer of redis-semaphore renews a lock. When it fails, for a node that cannot be reached, nobody can catch the error, and Node ends the
+// process, unless the application has a handler for such errors. With the process ends what it believes: all locks are lost to it, and it
+// does nothing more. A peer that ended itself would end the trial, so this one only behaves as if it had.
+process.on("unhandledRejection", (error) => {
+  console.error(`unhandled: ${error}`);
+  if (chosen.survives || ended) return;
+  ended = new Error(`the process has ended: ${error}`);
+  for (const hold of holds.keys()) say({ type: "lost", hold });
+  for (const redis of connections) redis.disconnect();
+});
+
+const all = { ...libraries, ...derived };
+const chosen = all[process.argv[2]];
 if (!chosen) {
-  console.error(`usage: peer.mjs ${Object.keys(libraries).join("|")}`);
+  console.error(`usage: peer.mjs ${Object.keys(all).join("|")}`);
   process.exit(1);
 }
 const locks = new Map();
 const holds = new Map();
 
 async function answer(asked) {
+  if (ended) throw ended;
   switch (asked.type) {
     case "init":
       for (const lock of asked.locks) locks.set(lock.lock, { name: lock.name, of: await chosen.open(lock, asked) });
@@ -113,6 +168,7 @@ async function answer(asked) {
     }
     case "release":
       await chosen.release(holds.get(asked.hold).held);
+      holds.delete(asked.hold);
       return { type: "released" };
     case "extend": {
       const hold = holds.get(asked.hold);
@@ -132,9 +188,11 @@ async function obey(asked) {
 }
 
 const { readFileSync } = await import("node:fs");
-const installed = JSON.parse(readFileSync(new URL(`node_modules/${chosen.package}/package.json`, import.meta.url), "utf8"));
+const versionOf = (name) =>
+  JSON.parse(readFileSync(new URL(`node_modules/${name}/package.json`, import.meta.url), "utf8")).version.replace(/^v/, "");
 const { library, key, can } = chosen;
-say({ type: "hello", protocol: 1, library, version: installed.version.replace(/^v/, ""), key, can });
+const driver = `ioredis ${versionOf("ioredis")}`;
+say({ type: "hello", protocol: 1, library, version: versionOf(chosen.package), driver, key, can });
 createInterface({ input: process.stdin })
   .on("line", (line) => obey(JSON.parse(line)))
   .on("close", () => process.exit(0));

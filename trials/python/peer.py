@@ -87,6 +87,20 @@ class RedisPy:
             raise NotHeld(error)
 
 
+class RedisPyAdds(RedisPy):
+    """It extends as `extend` does by default: it adds to what is left of the lease."""
+
+    library = "redis-py Lock, extend() that adds"
+
+    def extend(self, lock, lease_ms):
+        from redis.exceptions import LockError
+
+        try:
+            lock.extend(lease_ms / 1000)
+        except LockError as error:
+            raise NotHeld(error)
+
+
 class PythonRedisLock(RedisPy):
     """`redis_lock.Lock` of python-redis-lock, whose leases are whole seconds."""
 
@@ -256,6 +270,18 @@ class BlindExtend(Broken):
             raise NotHeld("there is no key")
 
 
+class AddingExtend(Broken):
+    """It adds to what is left of its lock's lease, so that an extension that is sent twice counts twice."""
+
+    library = "control: extension that adds"
+    ADD = """if redis.call('get', KEYS[1]) ~= ARGV[1] then return 0 end
+        return redis.call('pexpire', KEYS[1], redis.call('pttl', KEYS[1]) + ARGV[2])"""
+
+    def extend(self, held, lease_ms):
+        if not self.redis.eval(self.ADD, 1, *held, lease_ms):
+            raise NotHeld("the key has another value")
+
+
 class LookThenSet(Broken):
     """It looks whether the lock is free and takes it by another command."""
 
@@ -383,12 +409,14 @@ class QuorumBareDel(Quorum):
 
 LIBRARIES = {
     "redis-py": RedisPy,
+    "redis-py-adds": RedisPyAdds,
     "python-redis-lock": PythonRedisLock,
     "sherlock": Sherlock,
     "redlock-py": RedlockPy,
     "pottery": Pottery,
     "bare-del": BareDel,
     "blind-extend": BlindExtend,
+    "adding-extend": AddingExtend,
     "look-then-set": LookThenSet,
     "no-lease": NoLease,
     "late-deadline": LateDeadline,
@@ -446,6 +474,8 @@ def main():
     for module in library.modules:
         importlib.import_module(module)
     about = {"library": library.library, "version": version(library.package) if library.package else ""}
+    if library.package != "redis":
+        about["driver"] = f"redis-py {version('redis')}"
     say(type="hello", protocol=1, key=library.key, can=library.can, **about)
     for line in sys.stdin:
         threading.Thread(target=peer.obey, args=(json.loads(line),), daemon=True).start()

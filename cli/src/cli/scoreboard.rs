@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    ops::ControlFlow,
+    ops::{ControlFlow, Range},
     path::{Path, PathBuf},
     process::Command,
 };
@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use super::{
     Exit,
-    options::{Jobs, RealServers, sources},
+    options::{Jobs, RealServers, Seeds, sources},
     out::{errln, outln},
     trial::AT_ONCE,
 };
@@ -26,9 +26,9 @@ use lockstorm::{
     },
     judge::{
         history::Ended,
-        verdict::{Expectation, Finding, Match, Range},
+        verdict::{self, Expectation, Finding, Match},
     },
-    report::{BoardClaim, CameOut, Cell, Scoreboard as Board, Tried},
+    report::{BoardClaim, CameOut, Cell, Runs, Scoreboard as Board, Tried},
     run::real,
     run::{
         peer::Peer,
@@ -46,9 +46,12 @@ const PLAYS: usize = 3;
 /// for `lockstorm trial`. An optional `setup` is a shell command that runs before the first trial;
 /// it should do nothing if the library is already set up. An optional `note` is printed with the
 /// results. An optional `control` marks a lock that is broken on purpose, and lists the claims that
-/// must come out violated.
+/// must come out violated. A cell of several seeds has the worst outcome of them, and their number.
 #[derive(Debug, Args)]
-#[command(mut_arg("jobs", |jobs| jobs.help(format!("Number of runs at a time [default: {AT_ONCE}]"))))]
+#[command(
+    mut_arg("seeds", |seeds| seeds.help("Range of seeds of each cell, excluding B [default: 0..1]")),
+    mut_arg("jobs", |jobs| jobs.help(format!("Number of runs at a time [default: {AT_ONCE}]")))
+)]
 pub(super) struct Scoreboard {
     /// TOML file with the libraries
     list: PathBuf,
@@ -59,6 +62,8 @@ pub(super) struct Scoreboard {
     #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     only: Vec<String>,
     #[command(flatten)]
+    seeds: Seeds,
+    #[command(flatten)]
     jobs: Jobs,
     #[command(flatten)]
     servers: RealServers,
@@ -66,6 +71,9 @@ pub(super) struct Scoreboard {
     /// printing the Markdown
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
+    /// Keep the rows of the scoreboard.json in DIR for the libraries that are not tried now
+    #[arg(long, requires = "out")]
+    keep: bool,
 }
 
 /// The list of libraries.
@@ -105,22 +113,40 @@ impl Scoreboard {
             Ok((name, listed, peer))
         });
         let peers: Vec<(&String, &Listed, Peer)> = peers.collect::<Result<_>>()?;
+        let seeds = self.seeds.given().unwrap_or(0..1);
         let mut board = Board {
-            command: self.command(),
-            date: day_of(real::wall().as_millis()),
+            command: self.command(&seeds),
+            date: today(),
             server: servers[0].default().to_string(),
             others: servers[1..].iter().map(|servers| servers.default().to_string()).collect(),
+            seeds: seeds.clone(),
             claims: sources.iter().filter_map(column).collect(),
             libraries: Vec::new(),
             controls: Vec::new(),
         };
+        // Read it before any trial: it may not fit.
+        let kept = if self.keep { self.kept(&board)? } else { None };
         let mut exit = Exit::Expected;
         for (name, listed, peer) in &peers {
-            let tried = try_all(&sources, peer, &servers, self.jobs.given().unwrap_or(AT_ONCE))?;
-            let tried = Tried { note: listed.note.clone(), ..tried };
+            let jobs = self.jobs.given().unwrap_or(AT_ONCE);
+            let cells = try_all(&sources, peer, &servers, &seeds, jobs)?;
+            let tried = Tried {
+                name: (*name).clone(),
+                library: peer.hello.name(),
+                driver: peer.hello.driver.clone(),
+                date: today(),
+                command: peer.command.clone(),
+                note: listed.note.clone(),
+                cells,
+            };
             exit = exit.max(told(name, &board.claims, &tried, &listed.control));
             let is_control = !listed.control.is_empty();
             if is_control { board.controls.push(tried) } else { board.libraries.push(tried) }
+        }
+        if let Some(kept) = kept {
+            let all = self.all()?;
+            board.libraries = joined(kept.libraries, board.libraries, &all);
+            board.controls = joined(kept.controls, board.controls, &all);
         }
         match &self.out {
             None => outln!("{}", board.markdown().trim_end()),
@@ -134,12 +160,33 @@ impl Scoreboard {
         Ok(exit)
     }
 
+    /// Returns the scoreboard in the folder, or `None` if there is none. It must have the columns,
+    /// the servers and the seeds of the new one.
+    fn kept(&self, board: &Board) -> Result<Option<Board>> {
+        let Some(path) = self.out.as_ref().map(|folder| folder.join("scoreboard.json")) else {
+            return Ok(None);
+        };
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).into_diagnostic();
+        let text = text.wrap_err_with(|| format!("{} cannot be read", path.display()))?;
+        let kept: Board = serde_json::from_str(&text)
+            .into_diagnostic()
+            .wrap_err_with(|| format!("{} is no scoreboard", path.display()))?;
+        let of = |board: &Board| {
+            let servers = [std::slice::from_ref(&board.server), &board.others].concat();
+            (board.claims.clone(), servers, board.seeds.clone())
+        };
+        if of(&kept) != of(board) {
+            bail!("{} is of other claims, servers or seeds: --keep cannot join them", path.display());
+        }
+        Ok(Some(kept))
+    }
+
     /// Returns the requested libraries.
     fn list(&self) -> Result<IndexMap<String, Listed>> {
-        let text = fs::read_to_string(&self.list).into_diagnostic();
-        let text = text.wrap_err_with(|| format!("{} cannot be read", self.list.display()))?;
-        let List { mut peer } =
-            toml::from_str(&text).into_diagnostic().wrap_err_with(|| self.list.display().to_string())?;
+        let mut peer = self.all()?;
         if let Some(unknown) = self.only.iter().find(|name| !peer.contains_key(*name)) {
             let near = nearest(unknown, peer.keys().map(String::as_str));
             let near = near.map_or(String::new(), |near| format!("; did you mean {near}?"));
@@ -149,16 +196,38 @@ impl Scoreboard {
         Ok(peer)
     }
 
+    /// Returns all libraries of the list.
+    fn all(&self) -> Result<IndexMap<String, Listed>> {
+        let text = fs::read_to_string(&self.list).into_diagnostic();
+        let text = text.wrap_err_with(|| format!("{} cannot be read", self.list.display()))?;
+        let List { peer } =
+            toml::from_str(&text).into_diagnostic().wrap_err_with(|| self.list.display().to_string())?;
+        Ok(peer)
+    }
+
     /// Returns a short command line for the heading, without options that do not affect the table.
-    fn command(&self) -> String {
+    fn command(&self, seeds: &Range<u64>) -> String {
         let paths = self.paths.iter().map(|path| path.display().to_string()).filter(|path| path != "trial");
         let mut words = vec!["lockstorm scoreboard".to_owned(), self.list.display().to_string()];
         words.extend(paths);
-        if !self.only.is_empty() {
+        // The rows that are kept came from other libraries.
+        if !self.only.is_empty() && !self.keep {
             words.push(format!("--only {}", self.only.join(",")));
+        }
+        if *seeds != (0..1) {
+            words.push(format!("--seeds {}..{}", seeds.start, seeds.end));
         }
         words.join(" ")
     }
+}
+
+/// Joins rows of an earlier scoreboard with new ones, which replace those of the same name, in the
+/// order of the list. Rows of libraries that the list no longer has are dropped.
+fn joined(mut rows: Vec<Tried>, new: Vec<Tried>, list: &IndexMap<String, Listed>) -> Vec<Tried> {
+    rows.retain(|row| list.contains_key(&row.name) && new.iter().all(|tried| tried.name != row.name));
+    rows.extend(new);
+    rows.sort_by_key(|row| list.get_index_of(&row.name));
+    rows
 }
 
 /// Runs the setup of a library.
@@ -182,23 +251,33 @@ fn column(source: &Source) -> Option<BoardClaim> {
 }
 
 /// Tries one library for every claim on every server. The results on the first server have those of
-/// the others where they differ.
-fn try_all(sources: &[Source], peer: &Peer, servers: &[Servers], jobs: usize) -> Result<Tried> {
+/// the others.
+fn try_all(
+    sources: &[Source],
+    peer: &Peer,
+    servers: &[Servers],
+    seeds: &Range<u64>,
+    jobs: usize,
+) -> Result<Vec<Cell>> {
     let (first, others) = servers.split_first().expect("there is a server");
-    let mut cells = try_on(sources, peer, first, jobs)?;
+    let mut cells = try_on(sources, peer, first, seeds, jobs)?;
     for servers in others {
-        for (cell, other) in cells.iter_mut().zip(try_on(sources, peer, servers, jobs)?) {
-            if (other.came_out, other.expected) != (cell.came_out, cell.expected) {
-                cell.elsewhere.push((servers.default().to_string(), other));
-            }
+        for (cell, other) in cells.iter_mut().zip(try_on(sources, peer, servers, seeds, jobs)?) {
+            cell.elsewhere.push((servers.default().to_string(), other));
         }
     }
-    Ok(Tried { library: peer.hello.name(), command: peer.command.clone(), note: None, cells })
+    Ok(cells)
 }
 
 /// Tries one library for every claim on one server.
-fn try_on(sources: &[Source], peer: &Peer, servers: &Servers, jobs: usize) -> Result<Vec<Cell>> {
-    let trial = Runner::new(sources).seeds(0..1).peer(peer).servers(servers);
+fn try_on(
+    sources: &[Source],
+    peer: &Peer,
+    servers: &Servers,
+    seeds: &Range<u64>,
+    jobs: usize,
+) -> Result<Vec<Cell>> {
+    let trial = Runner::new(sources).seeds(seeds.clone()).peer(peer).servers(servers);
     // Take only the first condition of each file.
     let cases: Vec<Case> = trial.cases().into_iter().filter(|case| case.variant == 0).collect();
     let cells = work_through(&cases, jobs, |&case| {
@@ -208,24 +287,18 @@ fn try_on(sources: &[Source], peer: &Peer, servers: &Servers, jobs: usize) -> Re
     if real::interrupted() {
         bail!("interrupted: all servers are stopped");
     }
-    Ok(cells)
+    let mut of_sources = vec![Vec::new(); sources.len()];
+    for (case, cell) in cases.iter().zip(cells) {
+        of_sources[case.source].push(cell);
+    }
+    Ok(of_sources.into_iter().filter_map(Cell::joined).collect())
 }
 
 /// Executes one run, and repeats it while a late machine may have caused its result.
 fn cell(trial: &Runner<'_>, case: Case) -> Cell {
     let problems = real::impossible(&trial.plan(case));
     if !problems.is_empty() {
-        let (came_out, again, failed_calls) = (CameOut::DoesNotApply, String::new(), Vec::new());
-        let elsewhere = Vec::new();
-        return Cell {
-            came_out,
-            expected: true,
-            evidence: problems,
-            failed_calls,
-            again,
-            plays: 0,
-            elsewhere,
-        };
+        return Cell { evidence: problems, ..of_one(CameOut::DoesNotApply, true) };
     }
     let mut plays = 0;
     loop {
@@ -289,14 +362,29 @@ fn stands(trial: &Runner<'_>, judged: &Judged, is_given_up: bool) -> Cell {
         evidence.append(&mut undecided);
     }
     let (failed_calls, again) = (judged.failed.clone(), trial.again(judged.case));
-    let elsewhere = Vec::new();
-    Cell { came_out, expected, evidence, failed_calls, again, plays: 0, elsewhere }
+    Cell { evidence, failed_calls, again, ..of_one(came_out, expected) }
+}
+
+/// Returns the cell of one seed, without its evidence.
+fn of_one(came_out: CameOut, expected: bool) -> Cell {
+    let runs = Runs::one(came_out);
+    Cell {
+        came_out,
+        expected,
+        runs,
+        violated: runs.interval(),
+        evidence: Vec::new(),
+        failed_calls: Vec::new(),
+        again: String::new(),
+        plays: 0,
+        elsewhere: Vec::new(),
+    }
 }
 
 /// Describes a measure that exceeds its bound by more than the tolerance for a late machine.
 fn excess(expects: &Expectation, finding: &Finding) -> Option<String> {
     expects.measures.iter().find_map(|(name, range)| {
-        let most = Range { least: None, ..range.widened(finding.tolerance) };
+        let most = verdict::Range { least: None, ..range.widened(finding.tolerance) };
         let found = finding.measure(name).filter(|found| !most.contains(*found))?;
         Some(format!("expected {name} {range}, found {found} when the run ended"))
     })
@@ -327,6 +415,11 @@ fn told(name: &str, claims: &[BoardClaim], tried: &Tried, control: &[String]) ->
     }
     errln!("{name} is a control, but does not violate {}", missed.join(" "));
     Exit::Unexpected
+}
+
+/// Returns the day by the wall clock.
+fn today() -> String {
+    day_of(real::wall().as_millis())
 }
 
 /// Formats the UTC day of a time in milliseconds since 1970, as 2026-11-25.
@@ -382,6 +475,36 @@ mod tests {
         }
     }
 
+    fn row(name: &str, date: &str, came_out: CameOut) -> Tried {
+        Tried {
+            name: name.into(),
+            library: name.into(),
+            driver: String::new(),
+            date: date.into(),
+            command: name.into(),
+            note: None,
+            cells: vec![of_one(came_out, false)],
+        }
+    }
+
+    #[test]
+    fn kept_rows_are_joined_in_the_order_of_the_list() {
+        let list: List = toml::from_str(
+            "[peer.a]\ncommand = \"a\"\n[peer.b]\ncommand = \"b\"\n[peer.c]\ncommand = \"c\"\n",
+        )
+        .expect("it is a list");
+        let rows = |rows: &[(&str, &str)]| -> Vec<Tried> {
+            rows.iter().map(|(name, date)| row(name, date, CameOut::Holds)).collect()
+        };
+        let joined = joined(
+            rows(&[("gone", "1"), ("b", "1"), ("c", "1")]),
+            rows(&[("a", "2"), ("c", "2")]),
+            &list.peer,
+        );
+        let joined: Vec<(&str, &str)> = joined.iter().map(|row| (&*row.name, &*row.date)).collect();
+        assert_eq!(joined, [("a", "2"), ("b", "1"), ("c", "2")]);
+    }
+
     #[test]
     fn a_control_that_was_not_found_fails_the_command() {
         let claims = [BoardClaim { id: "T1".into(), says: String::new(), file: String::new() }];
@@ -391,16 +514,7 @@ mod tests {
             (CameOut::Undecided, vec!["T1".to_owned()], Exit::Unexpected),
             (CameOut::Violated, Vec::new(), Exit::Expected),
         ] {
-            let cell = Cell {
-                came_out,
-                expected: false,
-                evidence: Vec::new(),
-                failed_calls: Vec::new(),
-                again: String::new(),
-                plays: 1,
-                elsewhere: Vec::new(),
-            };
-            let tried = Tried { library: "x".into(), command: "x".into(), note: None, cells: vec![cell] };
+            let tried = row("x", "", came_out);
             assert_eq!(told("x", &claims, &tried, &control), exit, "{came_out:?}");
         }
     }

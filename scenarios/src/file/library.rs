@@ -185,6 +185,7 @@ pub const ALL: &[Stock] = stock![
     "trial/failover.toml",
     "trial/late_release.toml",
     "trial/lost_acquire_reply.toml",
+    "trial/lost_extend_reply.toml",
     "trial/lost_release_reply.toml",
     "trial/one_at_a_time.toml",
     "trial/paused_holder_knows.toml",

@@ -35,6 +35,10 @@ pub struct Hello {
     /// The version of the library, such as `6.4`; empty if the peer reports none.
     #[serde(default)]
     pub version: String,
+    /// The driver below the library with its version, such as `ioredis 6.0.0`; empty if the peer
+    /// reports none.
+    #[serde(default)]
+    pub driver: String,
     /// The library's key for a lock with the name `{}`.
     #[serde(default = "name_alone")]
     pub key: String,

@@ -1,18 +1,21 @@
 //! The scoreboard of lock libraries: a table of libraries and claims, and the evidence for each
 //! violation, as Markdown, JSON and a page.
 
-use std::fmt::Write;
+use std::{fmt::Write, ops::Range};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{escape::escape, failed::failed_calls};
-use crate::judge::history::FailedCalls;
+use super::escape::escape;
+
+mod cell;
+
+pub use cell::{CameOut, Cell, Runs};
 
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
 
 /// A table of the results: a row for each library, a column for each claim.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scoreboard {
     /// The command line that made the scoreboard, for a reader who repeats it.
     pub command: String,
@@ -21,8 +24,10 @@ pub struct Scoreboard {
     /// The server on which the libraries were tried, such as `Redis 7.0.15`.
     pub server: String,
     /// The other servers on which they were tried. A cell shows their outcomes where they differ.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<String>,
+    /// The seeds of each cell.
+    pub seeds: Range<u64>,
     /// The claims for which they were tried, in the order of the columns.
     pub claims: Vec<BoardClaim>,
     /// The libraries on trial, a row each.
@@ -32,7 +37,7 @@ pub struct Scoreboard {
 }
 
 /// A claim for which libraries are tried.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoardClaim {
     /// Its number, such as `T4`.
     pub id: String,
@@ -43,111 +48,24 @@ pub struct BoardClaim {
 }
 
 /// A library on trial, with its result for each claim.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Tried {
+    /// The name of the library in the list of peers.
+    pub name: String,
     /// The library and its version.
     pub library: String,
+    /// The driver below the library, with its version; empty if the peer reports none.
+    #[serde(default)]
+    pub driver: String,
+    /// The day of the runs, as in 2026-11-25.
+    pub date: String,
     /// The command of its peer.
     pub command: String,
     /// A note in the list of peers, such as a feature of the library that the peer does not use.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The results, in the order of the claims.
     pub cells: Vec<Cell>,
-}
-
-/// The result of one library for one claim.
-#[derive(Debug, Clone, Serialize)]
-pub struct Cell {
-    /// The verdict of the checkers that the file names; [`CameOut::DoesNotApply`] if nothing ran.
-    pub came_out: CameOut,
-    /// True if the file expects this outcome of a right lock.
-    pub expected: bool,
-    /// The sentences that explain the outcome, each after the name of its checker.
-    pub evidence: Vec<String>,
-    /// The calls that returned an error, whatever the outcome.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub failed_calls: Vec<FailedCalls>,
-    /// The command that repeats the trial; empty if nothing ran.
-    pub again: String,
-    /// The number of runs: more than one if a busy machine may have decided an earlier outcome.
-    pub plays: usize,
-    /// The results on other servers that differ from this one, each with the server.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub elsewhere: Vec<(String, Cell)>,
-}
-
-/// The outcome of a trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CameOut {
-    /// The checked property holds.
-    Holds,
-    /// The checked property is violated.
-    Violated,
-    /// The run does not decide it.
-    Undecided,
-    /// The library has no such feature.
-    DoesNotApply,
-}
-
-impl CameOut {
-    /// The outcome in one word.
-    pub fn word(self) -> &'static str {
-        match self {
-            CameOut::Holds => "holds",
-            CameOut::Violated => "violated",
-            CameOut::Undecided => "undecided",
-            CameOut::DoesNotApply => "–",
-        }
-    }
-}
-
-impl Cell {
-    /// Returns the result on each server: this one, and those of other servers that differ.
-    pub fn on_each_server(&self) -> impl Iterator<Item = &Cell> {
-        std::iter::once(self).chain(self.elsewhere.iter().map(|(_, cell)| cell))
-    }
-
-    /// Returns true if the result on any server is listed among the findings.
-    fn is_finding(&self) -> bool {
-        let is_found = |came_out| matches!(came_out, CameOut::Violated | CameOut::Undecided);
-        self.on_each_server().any(|cell| !cell.expected && is_found(cell.came_out))
-    }
-
-    /// Returns the outcome, with the outcomes on other servers that differ:
-    /// `holds, violated on Valkey 9.1.2`.
-    fn words(&self) -> String {
-        let others = self.elsewhere.iter().map(|(on, cell)| format!(", {} on {on}", cell.came_out.word()));
-        format!("{}{}", self.came_out.word(), others.collect::<String>())
-    }
-
-    /// Returns the evidence, followed by the failed calls.
-    fn because(&self) -> String {
-        let failed = failed_calls(&self.failed_calls);
-        let failed = (!failed.is_empty()).then(|| format!("Calls failed: {}.", failed.join("; ")));
-        let others = self.elsewhere.iter().map(|(on, cell)| format!("On {on}: {}", cell.because()));
-        self.evidence.iter().cloned().chain(failed).chain(others).collect::<Vec<_>>().join(" ")
-    }
-
-    /// Returns the class of the cell in the page, which is that of its worst result.
-    fn class(&self) -> &'static str {
-        let any = |is: fn(&Cell) -> bool| self.on_each_server().any(is);
-        match self.came_out {
-            _ if any(|cell| !cell.expected && cell.came_out == CameOut::Violated) => "otherwise",
-            _ if any(|cell| cell.came_out == CameOut::Undecided) => "undecided",
-            CameOut::DoesNotApply => "",
-            _ if self.expected => "as-expected",
-            _ => "otherwise",
-        }
-    }
-
-    /// Returns the commands that run the results again which are among the findings.
-    fn all_again(&self) -> Vec<&str> {
-        let found = |cell: &&Cell| !cell.expected && !cell.again.is_empty();
-        let again: Vec<&str> = self.on_each_server().filter(found).map(|cell| &*cell.again).collect();
-        if again.is_empty() && !self.again.is_empty() { vec![&self.again] } else { again }
-    }
 }
 
 impl Scoreboard {
@@ -156,12 +74,8 @@ impl Scoreboard {
         let mut text = String::new();
         let Scoreboard { command, date, .. } = self;
         let _ = writeln!(text, "# Scoreboard\n\nMade by `{command}` on {date}, with {}.\n", self.servers());
-        text.push_str(
-            "Each cell is one seed of the scenario file with the library's own process for every client, on real servers: faults are injected, \
-             and the history is judged. Where that is undecided, or only a bound is missed, it is played up to three times, and the last \
-             play counts. *Violated* is a counterexample; *holds* is no proof. **Bold** is what a right lock does not show; – is what was \
-             not tried: the library has no feature for it, or its peer does not use it.\n\n",
-        );
+        text.push_str(&self.about_cells());
+        text.push_str("\n\n");
         self.table(&mut text, &self.libraries);
         text.push('\n');
         for BoardClaim { id, says, file } in &self.claims {
@@ -188,6 +102,27 @@ impl Scoreboard {
         text
     }
 
+    /// Describes a cell.
+    fn about_cells(&self) -> String {
+        let Range { start, end } = self.seeds;
+        let each = match end.saturating_sub(start) {
+            1 => "one seed".to_owned(),
+            seeds => format!("{seeds} seeds ({start}..{end})"),
+        };
+        let share = if end.saturating_sub(start) > 1 {
+            " *Violated 3/20* is a counterexample in 3 of 20 seeds; *holds* without a number is all of them. Percentages are the \
+             interval of the share of violated seeds, with a confidence of 95 %."
+        } else {
+            ""
+        };
+        format!(
+            "Each cell is {each} of the scenario file with the library's own process for every client, on real servers: faults are \
+             injected, and the history is judged. Where that is undecided, or only a bound is missed, it is played up to three times, and \
+             the last play counts. *Violated* is a counterexample; *holds* is no proof; *undecided* is neither.{share} **Bold** is what a \
+             right lock does not show; – is what was not tried: the library has no feature for it, or its peer does not use it."
+        )
+    }
+
     /// Names the servers.
     fn servers(&self) -> String {
         if self.others.is_empty() {
@@ -203,17 +138,16 @@ impl Scoreboard {
     }
 
     fn table(&self, text: &mut String, tried: &[Tried]) {
-        text.push_str("| library |");
+        text.push_str("| library | driver | tried |");
         self.claims.iter().for_each(|claim| text.push_str(&format!(" {} |", claim.id)));
-        text.push_str("\n| --- |");
+        text.push_str("\n| --- | --- | --- |");
         self.claims.iter().for_each(|_| text.push_str(" --- |"));
         text.push('\n');
         for tried in tried {
-            let _ = write!(text, "| {} |", tried.library.replace('|', "\\|"));
-            for cell in &tried.cells {
-                let (word, mark) = (cell.words(), if cell.is_finding() { "**" } else { "" });
-                let _ = write!(text, " {mark}{word}{mark} |");
-            }
+            let of_table = |text: &str| text.replace('|', "\\|");
+            let (library, driver) = (of_table(&tried.library), of_table(&tried.driver));
+            let _ = write!(text, "| {library} | {driver} | {} |", tried.date);
+            tried.cells.iter().for_each(|cell| text.push_str(&format!(" {} |", cell.short())));
             text.push('\n');
         }
     }
@@ -241,10 +175,11 @@ impl Scoreboard {
         let _ = write!(
             page,
             "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><title>Scoreboard of Redis locks</title><style>{STYLE}{OWN_STYLE}</style>\
-             <main><h1>Scoreboard</h1><p>Made by <code>{}</code> on {}, with {}.</p>",
+             <main><h1>Scoreboard</h1><p>Made by <code>{}</code> on {}, with {}.</p><p>{}</p>",
             escape(&self.command),
             escape(&self.date),
-            escape(&self.servers())
+            escape(&self.servers()),
+            escape(&self.about_cells().replace('*', ""))
         );
         self.html_table(&mut page, "Libraries", &self.libraries);
         page.push_str("<h2>Claims</h2><dl>");
@@ -287,7 +222,10 @@ impl Scoreboard {
         }
         page.push_str("</tr></thead><tbody>");
         for tried in tried {
-            let _ = write!(page, "<tr><th>{}</th>", escape(&tried.library));
+            let (library, driver, date) = (&tried.library, &tried.driver, &tried.date);
+            let with = if driver.is_empty() { String::new() } else { format!("{driver}, ") };
+            let (library, with, date) = (escape(library), escape(&with), escape(date));
+            let _ = write!(page, "<tr><th>{library}<br><small>{with}{date}</small></th>");
             for cell in &tried.cells {
                 let (class, word) = (cell.class(), escape(&cell.words()));
                 let _ =
@@ -304,7 +242,7 @@ mod tests {
     use lockstorm_world::time::True;
 
     use super::*;
-    use crate::judge::history::CallKind;
+    use crate::judge::history::{CallKind, FailedCalls};
 
     fn failed() -> FailedCalls {
         let (call, first_at) = (CallKind::Release, True::from_millis(5_000));
@@ -315,6 +253,8 @@ mod tests {
         let cell = |came_out, expected, evidence: &str| Cell {
             came_out,
             expected,
+            runs: Runs::one(came_out),
+            violated: Runs::one(came_out).interval(),
             evidence: vec![evidence.to_owned()],
             failed_calls: if evidence == "late" { vec![failed()] } else { Vec::new() },
             again: "lockstorm trial --peer \"p <x>\" 'a.toml' --seed 0".to_owned(),
@@ -323,7 +263,9 @@ mod tests {
         };
         let tried = |library: &str, cells| {
             let note = (library == "a|b 1.0").then(|| "It is not <asked> to renew.".to_owned());
-            Tried { library: library.into(), command: "p <x>".into(), note, cells }
+            let (name, date) = ("x".into(), "2026-11-25".into());
+            let driver = if library == "c" { "driver 1.2".to_owned() } else { String::new() };
+            Tried { name, library: library.into(), driver, date, command: "p <x>".into(), note, cells }
         };
         let claim =
             |id: &str| BoardClaim { id: id.into(), says: "One & only.".into(), file: "a.toml".into() };
@@ -332,6 +274,7 @@ mod tests {
             date: "2026-11-25".into(),
             server: "Redis 7.0.15".into(),
             others: Vec::new(),
+            seeds: 0..1,
             claims: vec![claim("T1"), claim("T2")],
             libraries: vec![
                 tried(
@@ -362,15 +305,25 @@ mod tests {
         board.others = vec!["Valkey 9.1.2".into()];
         let cell = &mut board.libraries[0].cells[0];
         let other = Cell { came_out: CameOut::Violated, expected: false, ..cell.clone() };
-        cell.elsewhere = vec![("Valkey 9.1.2".into(), other)];
+        let same = cell.clone();
+        cell.elsewhere = vec![("Valkey 9.1.2".into(), other), ("Redis 8.2.3".into(), same)];
         let (text, page) = (board.markdown(), board.html());
         assert!(
             text.contains("with Redis 7.0.15; outcomes on Valkey 9.1.2 are shown where they differ."),
             "{text}"
         );
-        assert!(text.contains("| **holds, violated on Valkey 9.1.2** | violated |"), "{text}");
+        assert!(text.contains("| holds, **violated** on Valkey 9.1.2 | violated |"), "{text}");
         assert!(text.contains("* T1 holds, violated on Valkey 9.1.2: fine On Valkey 9.1.2: fine"), "{text}");
         assert!(page.contains(">holds, violated on Valkey 9.1.2</td>"), "{page}");
+        assert!(!text.contains("on Redis 8.2.3 |") && !page.contains("on Redis 8.2.3<"), "{text}");
+    }
+
+    /// `scoreboard --keep` reads what an earlier command wrote.
+    #[test]
+    fn a_board_is_read_as_it_was_written() {
+        let written = serde_json::to_value(board()).expect("it is JSON");
+        let read: Scoreboard = serde_json::from_value(written.clone()).expect("it is a scoreboard");
+        assert_eq!(serde_json::to_value(read).expect("it is JSON"), written);
     }
 
     #[test]

@@ -95,7 +95,8 @@ impl Peer {
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     say(&json!({
-        "type": "hello", "protocol": 1, "library": "rslock", "version": "0.10", "can": ["extend", "quorum"],
+        "type": "hello", "protocol": 1, "library": "rslock", "version": "0.10", "driver": "redis-rs 1.8.1",
+        "can": ["extend", "quorum"],
     }));
     let (line, mut lines) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {

@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, Normal};
 
 use super::{Finding, Match, Verdict};
@@ -44,7 +44,7 @@ impl std::ops::AddAssign for Count {
 }
 
 /// The interval in which a share lies, ends included.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// The least share, from 0 to 1.
     pub low: f64,

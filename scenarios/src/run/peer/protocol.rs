@@ -141,7 +141,16 @@ mod tests {
     fn what_is_understood() {
         let granted = Said::Granted { id: 1, until_ms: Some(5), token: None, owner: None };
         let error = Said::Error { id: 1, text: "no".into(), definite: false };
+        let hello = Hello {
+            protocol: 1,
+            library: "x".into(),
+            version: String::new(),
+            driver: "y 2".into(),
+            key: "{}".into(),
+            can: Vec::new(),
+        };
         let rows = [
+            (r#"{"type":"hello","protocol":1,"library":"x","driver":"y 2"}"#, Ok(Said::Hello(hello))),
             (r#"{"type":"granted","id":1,"until_ms":5}"#, Ok(granted)),
             (r#"{"type":"error","id":1,"text":"no"}"#, Ok(error)),
             (r#"{"type":"lost","hold":3}"#, Ok(Said::Lost { hold: 3 })),

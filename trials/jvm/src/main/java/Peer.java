@@ -2,6 +2,7 @@ import com.google.gson.Gson;
 import com.google.gson.GsonBuilder;
 import com.google.gson.JsonObject;
 import com.google.gson.JsonParser;
+import io.lettuce.core.RedisClient;
 import java.io.BufferedReader;
 import java.io.InputStreamReader;
 import java.io.PrintStream;
@@ -26,6 +27,7 @@ import org.springframework.data.redis.connection.RedisStandaloneConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceClientConfiguration;
 import org.springframework.data.redis.connection.lettuce.LettuceConnectionFactory;
 import org.springframework.integration.redis.util.RedisLockRegistry;
+import org.springframework.scheduling.concurrent.ThreadPoolTaskScheduler;
 
 /**
  * A peer of `lockstorm trial` with one of the JVM's lock libraries: Peer LIBRARY.
@@ -52,6 +54,11 @@ public final class Peer {
         /** What was granted, or null. No limit of the wait is null, and the watchdog's lease as well. */
         Object acquire(String name, Long waitMs, Long leaseMs) throws Exception;
 
+        /** The time until which the owner of a lease may rely on it by the library's account, in milliseconds of Unix time, or null. */
+        default Long untilMs(Object held) {
+            return null;
+        }
+
         void release(Object held) throws Exception;
 
         default Object extend(Object held, long leaseMs) throws Exception {
@@ -65,13 +72,28 @@ public final class Peer {
         return jar.replaceAll(".*-(\\d[^-]*)\\.jar$", "$1");
     }
 
+    private static String lettuceVersion() {
+        return "Lettuce " + versionOf(RedisClient.class);
+    }
+
+    /**
+     * With its defaults; or careful: with an interval of pings as long as the time-out, by which Redisson finds out that a connection is silent,
+     * and with the remaining time that a lock tells when it is asked.
+     */
     private static final class RedissonLibrary implements Library {
+        private final boolean careful;
+
+        RedissonLibrary(boolean careful) {
+            this.careful = careful;
+        }
+
         private RedissonClient client;
 
         @Override
         public Map<String, Object> hello() {
             var can = List.of("wait", "watchdog");
-            return Map.of("library", "Redisson RLock", "version", versionOf(Redisson.class), "can", can);
+            var library = careful ? "Redisson RLock, pingConnectionInterval and remainTimeToLive()" : "Redisson RLock";
+            return Map.of("library", library, "version", versionOf(Redisson.class), "can", can);
         }
 
         @Override
@@ -79,9 +101,11 @@ public final class Peer {
             var config = new Config();
             config.setLockWatchdogTimeout(init.watchdogMs);
             var server = config.useSingleServer().setAddress("redis://" + init.host + ":" + init.port);
-            server.setConnectionMinimumIdleSize(2);
             if (init.timeoutMs != null) {
                 server.setTimeout(init.timeoutMs);
+                if (careful) {
+                    server.setPingConnectionInterval(init.timeoutMs);
+                }
             }
             client = Redisson.create(config);
         }
@@ -95,6 +119,18 @@ public final class Peer {
                 return lock;
             }
             return lock.tryLock(waitMs, lease, TimeUnit.MILLISECONDS) ? lock : null;
+        }
+
+        @Override
+        public Long untilMs(Object held) {
+            if (!careful) {
+                return null;
+            }
+            var lock = (RLock) held;
+            // Counted from before it was asked for. It is the time of the key, which may be another owner's.
+            long asked = System.currentTimeMillis();
+            long left = lock.remainTimeToLive();
+            return lock.isHeldByCurrentThread() && left > 0 ? asked + left : asked;
         }
 
         @Override
@@ -122,25 +158,33 @@ public final class Peer {
     /** Its leases are those of a registry. */
     private static final class SpringLibrary implements Library {
         private final Map<Long, RedisLockRegistry> registries = new HashMap<>();
+        private final ThreadPoolTaskScheduler renewals = new ThreadPoolTaskScheduler();
+        private RedisLockRegistry renewed;
         private LettuceConnectionFactory redis;
 
         private record Held(RedisLockRegistry registry, String name, Lock lock) {}
 
         @Override
         public Map<String, Object> hello() {
-            var can = List.of("wait", "extend");
+            var can = List.of("wait", "extend", "watchdog");
             var version = versionOf(RedisLockRegistry.class);
-            return Map.of("library", "Spring Integration RedisLockRegistry", "version", version, "key", "trial:{}", "can", can);
+            var library = "Spring Integration RedisLockRegistry";
+            return Map.of("library", library, "version", version, "driver", lettuceVersion(), "key", "trial:{}", "can", can);
         }
 
         @Override
         public void open(Init init) {
             redis = lettuce(init);
+            renewals.initialize();
+            renewed = new RedisLockRegistry(redis, "trial", init.watchdogMs);
+            renewed.setRenewalTaskScheduler(renewals);
         }
 
         @Override
         public Object acquire(String name, Long waitMs, Long leaseMs) throws Exception {
-            var registry = registries.computeIfAbsent(leaseMs, lease -> new RedisLockRegistry(redis, "trial", lease));
+            var registry = leaseMs == null
+                    ? renewed
+                    : registries.computeIfAbsent(leaseMs, lease -> new RedisLockRegistry(redis, "trial", lease));
             Lock lock = registry.obtain(name);
             if (waitMs == null) {
                 lock.lock();
@@ -184,7 +228,8 @@ public final class Peer {
         public Map<String, Object> hello() {
             var version = versionOf(RedisLockProvider.class);
             var library = safeUpdate ? "ShedLock with safeUpdate" : "ShedLock";
-            return Map.of("library", library, "version", version, "key", "job-lock:trial:{}", "can", List.of("extend"));
+            var can = List.of("extend");
+            return Map.of("library", library, "version", version, "driver", lettuceVersion(), "key", "job-lock:trial:{}", "can", can);
         }
 
         @Override
@@ -230,7 +275,7 @@ public final class Peer {
         return asked.get(name).isJsonNull() ? null : (Long) asked.get(name).getAsLong();
     }
 
-    private String answer(JsonObject asked) throws Exception {
+    private String answer(JsonObject asked, Map<String, Object> said) throws Exception {
         switch (asked.get("type").getAsString()) {
             case "init" -> {
                 for (var each : asked.getAsJsonArray("locks")) {
@@ -246,10 +291,13 @@ public final class Peer {
             }
             case "acquire" -> {
                 String name = names.get(asked.get("lock").getAsString());
-                Object held = library.acquire(name, number(asked, "wait_ms"), number(asked, "lease_ms"));
+                Long lease = number(asked, "lease_ms");
+                Object held = library.acquire(name, number(asked, "wait_ms"), lease);
                 if (held == null) {
                     return "refused";
                 }
+                // A lock that is renewed has no end that is known beforehand.
+                said.put("until_ms", lease == null ? null : library.untilMs(held));
                 holds.put(number(asked, "id"), held);
                 return "granted";
             }
@@ -271,8 +319,9 @@ public final class Peer {
         var said = new HashMap<String, Object>();
         said.put("id", number(asked, "id"));
         try {
-            said.put("type", answer(asked));
+            said.put("type", answer(asked, said));
         } catch (Throwable error) {
+            said.remove("until_ms");
             said.put("type", "error");
             said.put("text", String.valueOf(error));
             said.put("definite", error instanceof NotHeld);
@@ -291,12 +340,13 @@ public final class Peer {
 
     public static void main(String[] arguments) throws Exception {
         Library library = switch (arguments.length == 1 ? arguments[0] : "") {
-            case "redisson" -> new RedissonLibrary();
+            case "redisson" -> new RedissonLibrary(false);
+            case "redisson-careful" -> new RedissonLibrary(true);
             case "spring" -> new SpringLibrary();
             case "shedlock" -> new ShedLibrary(false);
             case "shedlock-safe" -> new ShedLibrary(true);
             default -> {
-                System.err.println("usage: Peer redisson|spring|shedlock|shedlock-safe");
+                System.err.println("usage: Peer redisson|redisson-careful|spring|shedlock|shedlock-safe");
                 System.exit(1);
                 yield null;
             }
