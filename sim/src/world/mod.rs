@@ -64,4 +64,6 @@ pub use link::Latency;
 pub use rule::{MessageFault, Rule};
 pub use socket::{TcpListener, TcpStream};
 pub use timeline::{End, Hook, StateHook, World, WorldError};
-pub use trace::{Divergence, Event, Fingerprint, HostName, Record, TraceRetention, first_divergence};
+pub use trace::{
+    Activity, Divergence, Event, Fingerprint, HostName, Record, TraceRetention, first_divergence,
+};

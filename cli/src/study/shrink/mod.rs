@@ -125,6 +125,7 @@ impl Shrink {
         let mut shape = Shape::of(text);
         let mut left = scenario.clone();
         (left.claim, left.finding, left.boundary, left.plot) = (None, None, None, None);
+        left.hunt = None;
         left.measure.clear();
         left.real.clear();
         left.expect.clear();

@@ -85,6 +85,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         check_expected(name, expected, &["expect", name], places)?;
     }
     measure::check(scenario, places)?;
+    check_hunt(&names)?;
     for (name, otherwise) in &scenario.real {
         let comes = otherwise.comes.as_ref().or(scenario.expect.get(name));
         if let Some(comes) = comes {
@@ -150,6 +151,13 @@ fn check_boundary(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mi
     boundary
         .wrong(scenario)
         .map_err(|Wrong { key, message }| Mistake::at(places.of_value(&["boundary", key]), message))
+}
+
+fn check_hunt(names: &Names<'_, '_>) -> Result<(), Mistake> {
+    let Some(hunt) = &names.scenario.hunt else { return Ok(()) };
+    hunt.of.as_ref().map_or(Ok(()), |of| names.hosts(of))?;
+    hunt.check(names.scenario)
+        .map_err(|Wrong { key, message }| Mistake::at(names.places.of_value(&["hunt", key]), message))
 }
 
 fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
