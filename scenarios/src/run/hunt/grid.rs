@@ -21,7 +21,7 @@ const BESIDE: Duration = Duration::from_nanos(1);
 /// The numbers of placements left out, by the reason why each equals another one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// The host does nothing between this boundary and one before, so that a step of its clock, or
+    /// The host does nothing between this start and one before, so that a step of its clock, or
     /// its restart, has the same effect at both.
     pub same_gap: u64,
     /// Nothing happens that the fault would prevent: no event of the host falls in a pause, no
@@ -53,7 +53,7 @@ pub(super) struct Bounds {
     pub(super) hunt: Hunt,
     /// The hosts that faults may hit.
     pub(super) hosts: Vec<String>,
-    /// Those of them whose timers are boundaries only if the file says so: nodes and Sentinels.
+    /// Those of them whose timers are instants only if the file says so: nodes and Sentinels.
     pub(super) servers: Vec<String>,
     pub(super) sizes: Sizes,
     pub(super) phases: Phases,

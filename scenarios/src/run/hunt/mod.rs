@@ -1,8 +1,8 @@
 //! Searches for the faults that violate a scenario, instead of waiting for a seed that draws them.
 //!
 //! A run is a pure function of its plan. So the search plays a run without faults, and then places
-//! faults at its *boundaries*: just before and just after each message that is sent or arrives, each
-//! recorded event, and each timer. A second fault is placed at the boundaries of the run with the
+//! faults just before and just after its *instants*: each message that is sent or arrives, each
+//! recorded event, and each timer. A second fault is placed at the instants of the run with the
 //! first. Sizes lie just below and just above the leases and time-outs of the file.
 //!
 //! A placement that cannot differ from another one is left out (see [`LeftOut`]), so that a search
@@ -80,10 +80,9 @@ pub struct Hunted {
     pub hosts: Vec<String>,
     /// The seed of all runs.
     pub seed: u64,
-    /// The boundaries of the run without faults: the instants of all hosts at which something
-    /// happened.
-    pub boundaries: usize,
-    /// The number of boundaries in the causal chains of good outcomes.
+    /// The number of instants of all hosts at which something happened in the run without faults.
+    pub instants: usize,
+    /// The number of those in the causal chains of good outcomes.
     pub in_chains: usize,
     /// The placements considered: those that were run and those left out.
     pub placements: u64,
@@ -92,7 +91,7 @@ pub struct Hunted {
     /// The placements left out.
     pub left_out: LeftOut,
     /// The number of runs, including the run without faults and those that were repeated for their
-    /// boundaries.
+    /// instants.
     pub runs: u64,
     /// The checkers that no run put to the test.
     pub untested: Vec<&'static str>,
@@ -198,7 +197,7 @@ impl<'a> Search<'a> {
                 kinds: self.hunt.kinds.clone(),
                 hosts: bounds.hosts.clone(),
                 seed: self.seed,
-                boundaries: 0,
+                instants: 0,
                 in_chains: 0,
                 placements: 0,
                 tried: 0,
@@ -212,7 +211,7 @@ impl<'a> Search<'a> {
         told(base.simulated);
         let moments = Moments::of(&outcome);
         drop(outcome);
-        (count.hunted.boundaries, count.hunted.in_chains) = moments.count();
+        (count.hunted.instants, count.hunted.in_chains) = moments.count();
         count.note(&base);
         count.hunted.end = match &base.violated {
             Some(violated) => self.found(Vec::new(), violated),
@@ -393,7 +392,7 @@ impl Count<'_> {
         self.held.iter_mut().zip(&tried.held).for_each(|(held, now)| *held |= now);
     }
 
-    /// Counts runs that are repeated for their boundaries.
+    /// Counts runs that are repeated for their instants.
     fn repeat(&mut self, runs: usize) {
         self.left = self.left.saturating_sub(runs as u64);
         self.hunted.runs += runs as u64;

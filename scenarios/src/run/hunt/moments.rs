@@ -1,4 +1,4 @@
-//! The boundaries of a run: the instants at which something happens on a host or on a link, and
+//! The instants of a run: those at which something happens on a host or on a link, and
 //! those among them that lie in the causal chain of a good outcome.
 
 use std::collections::{BTreeMap, BTreeSet};
