@@ -114,11 +114,7 @@ impl Hunt {
         let checkers = hunted.checkers.join(", ");
         outln!("{name}: hunt for a violation of {checkers}, seed {}", hunted.seed);
         outln!("  bound       {}", hunted.bound());
-        outln!(
-            "  instants    {}, {} of them in chains of good outcomes",
-            hunted.instants,
-            hunted.in_chains
-        );
+        outln!("  instants    {}, {} of them in chains of good outcomes", hunted.instants, hunted.in_chains);
         outln!(
             "  placements  {}: {} run, {} left out",
             hunted.placements,

@@ -3,17 +3,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Scenario, limits::Wrong};
+use super::{Scenario, error::Mistake, limits::Wrong, places::Places};
 use crate::{
-    file::selector::{Hosts, Selector},
+    file::{
+        name::Name,
+        selector::{Hosts, Selector},
+    },
     units::{Span, UpTo},
 };
 
 /// The most faults of one run. The number of placements grows by its power.
 const FAULTS_MAX: u32 = 2;
 
-/// The faults among which `lockstorm hunt` searches: `[hunt]`. The faults of the file are left out
-/// of a hunt.
+/// The faults among which `lockstorm hunt` searches: `[hunt]`. They replace the faults of the file,
+/// except those in `keep`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Hunt {
@@ -21,6 +24,9 @@ pub struct Hunt {
     pub faults: u32,
     /// The kinds of faults. Default: `pause`, `crash`, `cut` and `clock_step`.
     pub kinds: Vec<HuntedKind>,
+    /// The faults of the file that stay, by name: circumstances of every run. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<Name>,
     /// The hosts that faults may hit: names, groups, `@nodes`, `@clients` or `@sentinels`. A cut has
     /// one of them on a side. Default: all nodes, clients and Sentinels.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -69,6 +75,7 @@ impl Default for Hunt {
         Hunt {
             faults: 1,
             kinds,
+            keep: Vec::new(),
             of: None,
             pause: None,
             crash: None,
@@ -80,9 +87,20 @@ impl Default for Hunt {
     }
 }
 
+/// Checks the `[hunt]` of a scenario, except the names of hosts.
+pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let Some(hunt) = &scenario.hunt else { return Ok(()) };
+    if let Some(name) = hunt.keep.iter().find(|name| !scenario.fault.contains_key(name.as_str())) {
+        let known = scenario.fault.keys().map(String::as_str);
+        return Err(Mistake::unknown(name.span(), "fault", name.as_str(), known));
+    }
+    let wrong = |Wrong { key, message }| Mistake::at(places.of_value(&["hunt", key]), message);
+    hunt.wrong(scenario).map_err(wrong)
+}
+
 impl Hunt {
-    /// Checks the values that a type does not check. The names in `of` are checked elsewhere.
-    pub(super) fn check(&self, scenario: &Scenario) -> Result<(), Wrong> {
+    /// Checks the values that a type does not check.
+    fn wrong(&self, scenario: &Scenario) -> Result<(), Wrong> {
         if !(1..=FAULTS_MAX).contains(&self.faults) {
             let message = format!("a hunt places from 1 to {FAULTS_MAX} faults, not {}", self.faults);
             return Err(Wrong::at("faults", message));
@@ -130,6 +148,7 @@ mod tests {
             ("of = \"@holder\"", ":8:6", "`@holder` selects nothing"),
             ("pause = \"10s\"", ":8:9", "such as \"..10s\""),
             ("clock_step = \"..0s\"", ":8:14", "leaves no size"),
+            ("keep = [\"pause\"]", ":8:9", "there is no fault `pause`"),
             ("latest = \"11s\"", ":8:10", "ends at 10s"),
             ("pauses = \"..1s\"", ":8:1", "unknown field `pauses`"),
         ] {

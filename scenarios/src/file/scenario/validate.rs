@@ -13,6 +13,7 @@ use super::{
     Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, address,
     cluster, driver,
     error::Mistake,
+    hunt,
     limits::{self, Wrong},
     measure, one_name,
     places::Places,
@@ -85,7 +86,8 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         check_expected(name, expected, &["expect", name], places)?;
     }
     measure::check(scenario, places)?;
-    check_hunt(&names)?;
+    scenario.hunt.iter().flat_map(|hunt| &hunt.of).try_for_each(|of| names.hosts(of))?;
+    hunt::check(scenario, places)?;
     for (name, otherwise) in &scenario.real {
         let comes = otherwise.comes.as_ref().or(scenario.expect.get(name));
         if let Some(comes) = comes {
@@ -151,13 +153,6 @@ fn check_boundary(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mi
     boundary
         .wrong(scenario)
         .map_err(|Wrong { key, message }| Mistake::at(places.of_value(&["boundary", key]), message))
-}
-
-fn check_hunt(names: &Names<'_, '_>) -> Result<(), Mistake> {
-    let Some(hunt) = &names.scenario.hunt else { return Ok(()) };
-    hunt.of.as_ref().map_or(Ok(()), |of| names.hosts(of))?;
-    hunt.check(names.scenario)
-        .map_err(|Wrong { key, message }| Mistake::at(names.places.of_value(&["hunt", key]), message))
 }
 
 fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {

@@ -16,7 +16,10 @@ mod sizes;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, ops::ControlFlow};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::ControlFlow,
+};
 
 use lockstorm_sim::{time::True, world::TraceRetention};
 use serde::Serialize;
@@ -65,6 +68,8 @@ pub struct Search<'a> {
     budget: u64,
     checkers: Vec<&'static Checker>,
     brute: bool,
+    /// True to continue after a violation.
+    all: bool,
 }
 
 /// The result of a search.
@@ -95,6 +100,9 @@ pub struct Hunted {
     pub runs: u64,
     /// The checkers that no run put to the test.
     pub untested: Vec<&'static str>,
+    /// The violated checkers of each run, each combination once.
+    #[serde(skip)]
+    pub verdicts: BTreeSet<Vec<&'static str>>,
     /// The outcome.
     #[serde(flatten)]
     pub end: End,
@@ -128,7 +136,8 @@ pub struct Found {
 
 /// The result of one run.
 struct Tried {
-    violated: Option<(&'static str, String)>,
+    /// The violated checkers of the search, each with its violation in a sentence.
+    violated: Vec<(&'static str, String)>,
     /// For each checker of the search, true if it held.
     held: Vec<bool>,
     state: [u8; 32],
@@ -151,7 +160,7 @@ impl<'a> Search<'a> {
             |checker: &&Checker| scenario.expect.is_empty() || scenario.expect.contains_key(checker.name);
         let checkers = checker::LIST.iter().filter(expected).collect();
         let hunt = scenario.hunt.clone().unwrap_or_default();
-        Search { scenario, seed, hunt, jobs: 1, budget: BUDGET, checkers, brute: false }
+        Search { scenario, seed, hunt, jobs: 1, budget: BUDGET, checkers, brute: false, all: false }
     }
 
     /// Sets the most faults of one run: one or two. Other numbers count as the nearer of them.
@@ -180,6 +189,11 @@ impl<'a> Search<'a> {
         Search { brute: true, ..self }
     }
 
+    /// Continues after a violation, to collect the [verdicts](Hunted::verdicts) of all runs.
+    pub fn to_the_end(self) -> Search<'a> {
+        Search { all: true, ..self }
+    }
+
     /// Searches until a violation, the end of the placements, or the end of the budget. Calls
     /// `told` with the simulated seconds of each run.
     ///
@@ -204,6 +218,7 @@ impl<'a> Search<'a> {
                 left_out: LeftOut::default(),
                 runs: 1,
                 untested: Vec::new(),
+                verdicts: BTreeSet::new(),
                 end: End::HoldsWithin,
             },
         };
@@ -213,7 +228,7 @@ impl<'a> Search<'a> {
         drop(outcome);
         (count.hunted.instants, count.hunted.in_chains) = moments.count();
         count.note(&base);
-        count.hunted.end = match &base.violated {
+        count.hunted.end = match base.violated.first().filter(|_| !self.all) {
             Some(violated) => self.found(Vec::new(), violated),
             None => self.search(&bounds, &moments, &base, &mut count),
         };
@@ -296,19 +311,18 @@ impl<'a> Search<'a> {
         let work = |faults: &Vec<Placement>| {
             let (tried, _) = self.play(faults, keep);
             told(tried.simulated);
-            if tried.violated.is_some() { ControlFlow::Break(tried) } else { ControlFlow::Continue(tried) }
+            let is_last = !self.all && !tried.violated.is_empty();
+            if is_last { ControlFlow::Break(tried) } else { ControlFlow::Continue(tried) }
         };
-        let mut held = std::mem::take(&mut count.held);
         work_in_order(&all[..within], self.jobs, work, |tried: Tried| {
             take(&tried);
-            held.iter_mut().zip(&tried.held).for_each(|(held, now)| *held |= now);
-            if let Some(violation) = tried.violated {
-                violated = Some(self.found(all[done].clone(), &violation));
+            count.note(&tried);
+            if let Some(violation) = tried.violated.first().filter(|_| !self.all) {
+                violated = Some(self.found(all[done].clone(), violation));
             }
             done += 1;
             ControlFlow::Continue(())
         });
-        count.held = held;
         let done = done as u64;
         count.left -= done;
         count.hunted.runs += done;
@@ -325,10 +339,11 @@ impl<'a> Search<'a> {
         let verdict = |checker: &&Checker| {
             findings.iter().find(|finding| finding.checker == checker.name).map(|finding| &finding.verdict)
         };
-        let violated = self.checkers.iter().find_map(|checker| match verdict(checker) {
+        let violated = self.checkers.iter().filter_map(|checker| match verdict(checker) {
             Some(Verdict::Violated { witness }) => Some((checker.name, witness.summary.clone())),
             _ => None,
         });
+        let violated = violated.collect();
         let held = self.checkers.iter().map(|one| matches!(verdict(one), Some(Verdict::Holds { .. })));
         let held = held.collect();
         let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
@@ -390,6 +405,7 @@ fn until(all: &[Placement], states: &[[u8; 32]], base: &Tried) -> Vec<Option<Tru
 impl Count<'_> {
     fn note(&mut self, tried: &Tried) {
         self.held.iter_mut().zip(&tried.held).for_each(|(held, now)| *held |= now);
+        self.hunted.verdicts.insert(tried.violated.iter().map(|(checker, _)| *checker).collect());
     }
 
     /// Counts runs that are repeated for their instants.

@@ -112,13 +112,16 @@ impl Serialize for Placement {
     }
 }
 
-/// Returns the scenario without its faults, and with these in their place.
+/// Returns the scenario with these faults in place of its own, except those that its `[hunt]` keeps.
 pub(super) fn placed(scenario: &Scenario, faults: &[Placement]) -> Scenario {
     let mut scenario = scenario.clone();
-    scenario.fault = faults
-        .iter()
-        .enumerate()
-        .map(|(at, placement)| (format!("hunted{}", at + 1), placement.fault()))
-        .collect();
+    let kept = scenario.hunt.iter().flat_map(|hunt| &hunt.keep);
+    let kept: Vec<String> = kept.map(|name| name.as_str().to_owned()).collect();
+    scenario.fault.retain(|name, _| kept.contains(name));
+    for placement in faults {
+        let names = (1..).map(|number| format!("hunted{number}"));
+        let name = names.into_iter().find(|name| !scenario.fault.contains_key(name));
+        scenario.fault.extend(name.map(|name| (name, placement.fault())));
+    }
     scenario
 }

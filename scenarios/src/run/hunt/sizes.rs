@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn sizes_are_around_leases_and_time_outs() {
-        let text = "[node.m]\n[network]\nlatency = \"1ms\"\n[lock]\nlease = \"5s\"\nsubject = \"naive\"\n\
+        let text = "[node.m]\n[network]\nlatency = \"1ms\"\n[lock]\nlease = \"5s\"\nsubject = \"token-lock\"\n\
                     [client.c]\nsteps = [{ acquire = { wait = \"20s\" } }]\n[hunt]\npause = \"..8s\"";
         let source = parse("sizes.toml", text).unwrap_or_else(|error| panic!("{error}"));
         let scenario = &source.variants[0].scenario;
