@@ -160,7 +160,7 @@ fn reasons(left_out: &LeftOut) -> impl Iterator<Item = (u64, &'static str)> {
     let LeftOut { same_gap, unseen, same_end, same_state } = *left_out;
     let all = [
         (unseen, "prevent nothing: no event falls in the pause, no message arrives over the cut"),
-        (same_gap, "equal an earlier one: the host does nothing in between"),
+        (same_gap, "equal an earlier one: nothing happens in between"),
         (same_end, "equal a shorter one: the storm ends both at the same instant"),
         (same_state, "begin in a state seen before: all hosts had the same inputs in another run"),
     ];

@@ -21,8 +21,8 @@ const BESIDE: Duration = Duration::from_nanos(1);
 /// The numbers of placements left out, by the reason why each equals another one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// The host does nothing between this start and one before, so that a step of its clock, or
-    /// its restart, has the same effect at both.
+    /// The host does nothing between this start and one before, and no other host anything that is
+    /// recorded. So a step of the host's clock, or its restart, has the same effect at both.
     pub same_gap: u64,
     /// Nothing happens that the fault would prevent: no event of the host falls in a pause, no
     /// message arrives over a cut link.
@@ -136,7 +136,7 @@ impl Bounds {
                     for host in &self.hosts {
                         let starts =
                             self.starts(moments.of_host(host), self.skips_timers(host), |from, until| {
-                                !moments.happens_on(host, from, until)
+                                moments.is_quiet(host, from, until)
                             });
                         self.of_host(*kind, host, &starts, &mut add);
                     }

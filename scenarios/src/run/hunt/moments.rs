@@ -28,6 +28,8 @@ pub(super) const TIMER: u8 = 2;
 pub(super) struct Moments {
     /// All instants of each host, with their ranks.
     hosts: BTreeMap<String, BTreeMap<True, u8>>,
+    /// The instants of all hosts except timers without a record.
+    recorded: BTreeSet<True>,
     /// The instants at which each host's software ran.
     ran: BTreeMap<String, BTreeSet<True>>,
     /// The instants at which packets were sent and arrived on each link.
@@ -62,6 +64,9 @@ impl Moments {
                 moments.sent.entry((host.to_string(), to.to_string())).or_default().insert(record.at);
             }
         }
+        for event in &outcome.history.events {
+            moments.note(outcome.history.host_name(event.host).to_owned(), event.at, RECORDED);
+        }
         for (host, at) in chains(&outcome.history, &outcome.records) {
             moments.note(host, at, CHAIN);
         }
@@ -69,6 +74,9 @@ impl Moments {
     }
 
     fn note(&mut self, host: String, at: True, rank: u8) {
+        if rank < TIMER {
+            self.recorded.insert(at);
+        }
         let known = self.hosts.entry(host).or_default().entry(at).or_insert(rank);
         *known = rank.min(*known);
     }
@@ -99,8 +107,14 @@ impl Moments {
     }
 
     /// Returns true if a host does anything from the first instant to the second.
-    pub(super) fn happens_on(&self, host: &str, from: True, until: True) -> bool {
+    fn happens_on(&self, host: &str, from: True, until: True) -> bool {
         self.hosts.get(host).is_some_and(|all| all.range(from..=until).next().is_some())
+    }
+
+    /// Returns true if neither the host does anything from the first instant to the second, nor any
+    /// other host does anything that a checker could compare with this host's clock.
+    pub(super) fn is_quiet(&self, host: &str, from: True, until: True) -> bool {
+        !self.happens_on(host, from, until) && self.recorded.range(from..=until).next().is_none()
     }
 
     /// Returns true if a fault changes anything: something that it prevents would happen while it
