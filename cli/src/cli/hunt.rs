@@ -24,8 +24,8 @@ use lockstorm::{
 
 /// Search for the faults that violate a scenario, and say what was excluded if there are none
 ///
-/// Plays the scenario without its faults, and then with those that its [hunt] allows, at every event
-/// of the run. Ends at the first violation, which it shrinks and prints as a scenario.
+/// Plays the scenario without its faults, and then with those that its [hunt] allows, at every
+/// event of the run. Ends at the first violation, which it shrinks and prints as a scenario.
 #[derive(Debug, Args)]
 pub(super) struct Hunt {
     /// Scenario file, on disk or among the stock scenarios; FILE#VARIANT selects one variant

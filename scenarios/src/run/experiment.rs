@@ -309,7 +309,8 @@ impl Experiment {
 /// faults of the file. It uses the first of the seeds.
 ///
 /// ```
-/// lockstorm::scenario("single/pause_beyond_lease.toml").variant("naive").hunt().check();
+/// let file = lockstorm::scenario("single/wall_clock_step.toml");
+/// file.variant("one-try-half-a-second-before-the-end").hunt().budget(2_000).check();
 /// ```
 #[derive(Debug)]
 #[must_use = "nothing runs until `check`"]
@@ -330,9 +331,9 @@ impl Hunting {
         Hunting { budget, ..self }
     }
 
-    /// Searches in every variant, and compares the results with the expectations of the scenario: if
-    /// it expects that a checker holds, no placement may violate it, and if it expects a violation,
-    /// the search must find one.
+    /// Searches in every variant, and compares the results with the expectations of the scenario:
+    /// if it expects that a checker holds, no placement may violate it, and if it expects a
+    /// violation, the search must find one.
     ///
     /// # Panics
     /// Panics with the first result that is not as expected or undecided, and the faults of a

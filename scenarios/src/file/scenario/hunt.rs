@@ -27,8 +27,8 @@ pub struct Hunt {
     /// The faults of the file that stay, by name: circumstances of every run. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub keep: Vec<Name>,
-    /// The hosts that faults may hit: names, groups, `@nodes`, `@clients` or `@sentinels`. A cut has
-    /// one of them on a side. Default: all nodes, clients and Sentinels.
+    /// The hosts that faults may hit: names, groups, `@nodes`, `@clients` or `@sentinels`. A cut
+    /// has one of them on a side. Default: all nodes, clients and Sentinels.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub of: Option<Hosts>,
     /// The longest pause or suspension, as `"..10s"`. Default: twice the longest lease.

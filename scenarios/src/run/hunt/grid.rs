@@ -29,7 +29,8 @@ pub struct LeftOut {
     pub unseen: u64,
     /// The end of the storm ends the fault at the same instant as a shorter one.
     pub same_end: u64,
-    /// A second fault begins after the first one, whose run is in the same state then as another run.
+    /// A second fault begins after the first one, whose run is in the same state then as another
+    /// run.
     pub same_state: u64,
 }
 

@@ -153,8 +153,8 @@ struct Count<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// Creates a search with the `[hunt]` of the scenario, on one thread. It looks for violations of
-    /// the checkers in `[expect]`, or of all if the file expects nothing.
+    /// Creates a search with the `[hunt]` of the scenario, on one thread. It looks for violations
+    /// of the checkers in `[expect]`, or of all if the file expects nothing.
     pub fn new(scenario: &'a Scenario, seed: u64) -> Search<'a> {
         let expected =
             |checker: &&Checker| scenario.expect.is_empty() || scenario.expect.contains_key(checker.name);
@@ -414,8 +414,8 @@ impl Count<'_> {
         self.hunted.runs += runs as u64;
     }
 
-    /// Counts the pairs whose first fault is left out: each equals the second fault alone, or a pair
-    /// with the fault that equals the first.
+    /// Counts the pairs whose first fault is left out: each equals the second fault alone, or a
+    /// pair with the fault that equals the first.
     fn leave_out_after(&mut self, grid: &Grid) {
         let all = || grid.run.iter().chain(&grid.dormant).chain(&grid.twins);
         let mut sorted: Vec<&Placement> = all().collect();
@@ -431,8 +431,8 @@ impl Count<'_> {
 }
 
 impl Hunted {
-    /// Compares the result with the expectations of the scenario. A search that ended before it tried
-    /// everything is undecided, and so is a checker that no run put to the test.
+    /// Compares the result with the expectations of the scenario. A search that ended before it
+    /// tried everything is undecided, and so is a checker that no run put to the test.
     pub fn verdict(&self, scenario: &Scenario) -> Match {
         let expected = |checker: &str| scenario.expect.get(checker).map(Expectation::word);
         match &self.end {

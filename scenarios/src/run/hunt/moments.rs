@@ -86,8 +86,8 @@ impl Moments {
         self.hosts.get(host).into_iter().flatten().map(|(at, rank)| (*at, *rank))
     }
 
-    /// Returns the instants at which packets were sent or arrived between two hosts, with the better
-    /// rank that either host has then.
+    /// Returns the instants at which packets were sent or arrived between two hosts, with the
+    /// better rank that either host has then.
     pub(super) fn of_pair(&self, one: &str, other: &str) -> Vec<(True, u8)> {
         let there = (one.to_owned(), other.to_owned());
         let back = (other.to_owned(), one.to_owned());

@@ -112,7 +112,8 @@ impl Serialize for Placement {
     }
 }
 
-/// Returns the scenario with these faults in place of its own, except those that its `[hunt]` keeps.
+/// Returns the scenario with these faults in place of its own, except those that its `[hunt]`
+/// keeps.
 pub(super) fn placed(scenario: &Scenario, faults: &[Placement]) -> Scenario {
     let mut scenario = scenario.clone();
     let kept = scenario.hunt.iter().flat_map(|hunt| &hunt.keep);

@@ -78,7 +78,8 @@ impl Sizes {
         limit.map_or(2 * self.longest, |UpTo(Span(limit))| limit)
     }
 
-    /// Returns the sizes of a kind up to its limit, the largest first; none for a kind without size.
+    /// Returns the sizes of a kind up to its limit, the largest first; none for a kind without
+    /// size.
     pub(super) fn up_to(&self, kind: HuntedKind, hunt: &Hunt) -> Vec<Duration> {
         let limit = self.limit(kind, hunt);
         let around = |value: &Duration| [value.saturating_sub(MARGIN), *value + self.above];
