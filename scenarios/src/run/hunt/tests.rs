@@ -3,7 +3,8 @@
 use super::{End, Hunted, Search};
 use crate::file::scenario::{Scenario, parse};
 
-/// Two clients, of which the second asks until it has the lock.
+/// Two clients. The second asks once while the first holds the lock, and once right after its
+/// lease.
 const TWO: &str = r#"
 [node.m]
 [network]
@@ -15,7 +16,7 @@ lease = "1s"
 [client.c1]
 steps = [{ at = "1s", try_acquire = {} }, { at = "1.7s", write = {} }, { release = {} }]
 [client.c2]
-steps = [{ at = "1.5s", poll = { every = "250ms", until = "3s" } }, { write = {} }]
+steps = [{ at = "1.6s", try_acquire = {} }, { at = "2.0012s", try_acquire = {} }, { write = {} }]
 [run]
 storm = "4s"
 probe = false
@@ -40,15 +41,17 @@ fn quiet(search: Search<'_>) -> Hunted {
     search.run(&|_| {})
 }
 
-/// Every placement of up to two faults, with and without the reductions.
+/// Every placement of up to two faults, with and without the reductions. The limits leave one size
+/// of each kind.
 #[test]
 fn what_is_left_out_changes_no_verdict() {
     for hunt in [
-        "kinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\npause = \"..1.1s\"\nclock_step = \"..2s\"",
-        "kinds = [\"crash\", \"restart\"]\nof = [\"c1\", \"m\"]\ncrash = \"..500ms\"",
-        "kinds = [\"cut\", \"pause\"]\nof = \"c1\"\npause = \"..1.1s\"\ncut = \"..1.1s\"",
+        "kinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
+        "kinds = [\"crash\", \"restart\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
+        "kinds = [\"cut\", \"clock_step\"]\nof = \"m\"\nlatest = \"1.01s\"",
     ] {
-        let scenario = scenario(&format!("{TWO}\n[hunt]\nfaults = 2\nlatest = \"1.505s\"\n{hunt}"));
+        let sizes = "pause = \"..999ms\"\ncrash = \"..500ms\"\ncut = \"..999ms\"\nclock_step = \"..999ms\"";
+        let scenario = scenario(&format!("{TWO}\n[hunt]\nfaults = 2\n{hunt}\n{sizes}"));
         let search = || Search::new(&scenario, 0).jobs(2).budget(1_000_000).to_the_end();
         let (reduced, whole) = (quiet(search()), quiet(search().brute_force()));
         assert_eq!(reduced.verdicts, whole.verdicts, "{hunt}");
