@@ -25,7 +25,8 @@ use lockstorm::{
 /// Search for the faults that violate a scenario, and say what was excluded if there are none
 ///
 /// Plays the scenario without its faults, and then with those that its [hunt] allows, at every
-/// event of the run. Ends at the first violation, which it shrinks and prints as a scenario.
+/// event of the run. Ends at the first violation, and prints it as a scenario with the
+/// simplest such faults.
 #[derive(Debug, Args)]
 pub(super) struct Hunt {
     /// Scenario file, on disk or among the stock scenarios; FILE#VARIANT selects one variant
@@ -79,7 +80,7 @@ impl Hunt {
         let speed = progress.finish();
         let of = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
         let name = format!("{}{of}", source.file);
-        let text = hunted.found().map(|found| self.written(&name, found)).transpose()?;
+        let text = hunted.found().map(|found| self.written(&name, &source.text, found)).transpose()?;
         if let (Some(path), Some(text)) = (&self.out, &text) {
             let written = fs::write(path, text).into_diagnostic();
             written.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
@@ -99,11 +100,11 @@ impl Hunt {
         format!("lockstorm run {path} --seed {}", self.seed)
     }
 
-    /// Shrinks the scenario with the violation, and returns it as a file.
-    fn written(&self, name: &str, found: &Found) -> Result<String> {
+    /// Simplifies the faults of the violation, and returns the scenario with them as a file.
+    fn written(&self, name: &str, text: &str, found: &Found) -> Result<String> {
         let checker = checker_named(found.checker)?;
         let shrink = Shrink { seed: self.seed, engine: Engine::Event, checker };
-        let shrunk = shrink.of(&found.scenario, "", &mut |_| {}).into_diagnostic()?;
+        let shrunk = shrink.faults_of(&found.scenario, text).into_diagnostic()?;
         let Some(Shrunk { text, .. }) = shrunk else {
             bail!("{name}: {} was violated, and is not in a second run of the same plan", found.checker);
         };

@@ -27,6 +27,9 @@ const KEYS: &[&str] = &[
 /// The time-out of replies of the production client, if the file names none.
 const RESPONSE: Duration = Duration::from_secs(3);
 
+/// The window of a rate limiter, if the file names none.
+const WINDOW: Duration = Duration::from_secs(1);
+
 /// The time by which a size is below or above a value: clocks of servers show milliseconds.
 const MARGIN: Duration = Duration::from_millis(1);
 
@@ -49,6 +52,9 @@ impl Sizes {
         for lock in scenario.lock.values() {
             if lock.lease.is_none() && lock.has_owners() {
                 values.insert(lock.watchdog.0);
+            }
+            if lock.kind.is_rate() && lock.window.is_none() {
+                values.insert(WINDOW);
             }
             if lock.subject.algorithm == Algorithm::Client && lock.response_timeout.is_none() {
                 values.insert(RESPONSE);

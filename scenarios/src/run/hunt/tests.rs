@@ -87,3 +87,25 @@ fn a_search_says_what_it_excluded() {
     let few = quiet(Search::new(&scenario(&text), 0).budget(3));
     assert!(matches!(few.end, End::OutOfBudget) && few.runs == 3, "{}", few.sentence());
 }
+
+/// Violated claims, from their files without faults: the checker that is violated, and the most
+/// runs until then.
+#[test]
+fn violated_claims_are_found_without_the_faults_of_their_files() {
+    for (path, variant, name, budget) in [
+        ("single/wall_clock_step.toml", "one-try-half-a-second-before-the-end", "l1", 200),
+        ("single/wall_clock_step.toml", "back", "lease", 200),
+        ("single/pause_beyond_lease.toml", "unfenced", "l3", 200),
+        ("single/stalled_server.toml", "never-told", "l2", 200),
+        ("redlock/pause_after_check.toml", "write-at-once", "l3", 600),
+        ("permits/server_clock_step.toml", "ahead", "permits", 200),
+    ] {
+        let scenario = stock(path, variant);
+        let checker = crate::judge::checker::Checker::named(name).expect("a checker");
+        let search = Search::new(&scenario, 0).checkers(vec![checker]).jobs(2).budget(budget);
+        let hunted = quiet(search);
+        let found = hunted.found().unwrap_or_else(|| panic!("{path}: {}", hunted.sentence()));
+        assert_eq!((found.checker, found.placed.len()), (name, 1), "{path}");
+        assert_eq!(found.scenario.fault.len(), 1, "{path}: the faults of the file are left out");
+    }
+}
