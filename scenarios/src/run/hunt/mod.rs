@@ -271,8 +271,10 @@ impl<'a> Search<'a> {
                 let together =
                     &together[..together.len().min(usize::try_from(count.left).unwrap_or(TOGETHER))];
                 count.repeat(together.len());
+                let told = count.told;
                 let grids = work_through(together, self.jobs, |(first, until)| {
-                    let (_, outcome) = self.play(&[(*first).clone()], TraceRetention::All);
+                    let (tried, outcome) = self.play(&[(*first).clone()], TraceRetention::All);
+                    told(tried.simulated);
                     let first = First { placement: first, until: *until, dormant: &grid.dormant };
                     ControlFlow::Continue(bounds.grid(&Moments::of(&outcome), Some(first)))
                 });
