@@ -271,6 +271,28 @@ impl<Q: Quantity> fmt::Display for Draw<Q> {
     }
 }
 
+/// The sizes from zero up to a limit, as `"..10s"`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct UpTo(pub Span);
+
+impl FromStr for UpTo {
+    type Err = String;
+    fn from_str(text: &str) -> Result<UpTo, String> {
+        let expected = || format!("expected a limit such as \"..10s\", found {text:?}");
+        let limit: Span = text.trim().strip_prefix("..").ok_or_else(expected)?.parse()?;
+        if limit.0.is_zero() {
+            return Err(format!("{text:?} leaves no size: {}", expected()));
+        }
+        Ok(UpTo(limit))
+    }
+}
+
+impl fmt::Display for UpTo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "..{}", self.0)
+    }
+}
+
 /// Implements serde and the schema for a type that is written as text.
 macro_rules! as_text {
     ($($name:ty, $schema:literal, $pattern:expr;)*) => { $(
@@ -299,6 +321,7 @@ as_text! {
     Span, "Span", format!("^{}$", Span::PATTERN);
     Step, "Step", format!("^{}$", Step::PATTERN);
     Rate, "Rate", format!("^{}$", Rate::PATTERN);
+    UpTo, "UpTo", format!(r"^\.\.{}$", Span::PATTERN);
     Draw<Span>, "DrawnSpan", format!(r"^{0}(\.\.{0})?$", Span::PATTERN);
     Draw<Step>, "DrawnStep", format!(r"^{0}(\.\.{0})?$", Step::PATTERN);
     Draw<Rate>, "DrawnRate", format!(r"^{0}(\.\.{0})?$", Rate::PATTERN);
@@ -339,6 +362,20 @@ mod tests {
             assert!(text.parse::<Rate>().is_err(), "{text}");
         }
         assert!("9s..3s".parse::<Draw<Span>>().unwrap_err().contains("ends before it begins"));
+    }
+
+    #[test]
+    fn a_limit_is_written_after_two_points() {
+        let limit: UpTo = "..10s".parse().unwrap();
+        assert_eq!((limit, limit.to_string().as_str()), (UpTo(Span::secs(10)), "..10s"));
+        for (text, said) in [
+            ("10s", "such as \"..10s\""),
+            ("..0s", "leaves no size"),
+            ("..", "with its unit"),
+            ("1s..2s", "such as"),
+        ] {
+            assert!(text.parse::<UpTo>().unwrap_err().contains(said), "{text}");
+        }
     }
 
     #[test]

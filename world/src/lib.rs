@@ -186,4 +186,6 @@ pub use protocol::{Protocol, Request};
 pub use rule::{MessageFault, Rule};
 pub use socket::{TcpListener, TcpStream};
 pub use timeline::{End, Hook, StateHook, World, WorldError};
-pub use trace::{Divergence, Event, Fingerprint, HostName, Record, TraceRetention, first_divergence};
+pub use trace::{
+    Activity, Divergence, Event, Fingerprint, HostName, Record, TraceRetention, first_divergence,
+};

@@ -101,6 +101,9 @@ impl World {
             }
             let head = self.links[index].take().expect("it has a head");
             self.steps += 1;
+            let (from, to) = (index / self.hosts.len(), index % self.hosts.len());
+            let (from, to) = (&self.hosts[from].machine.name, &self.hosts[to].machine.name);
+            lock(&self.shared.trace).note(now, to, Some(from));
             match (&mut self.fabric, head.parcel) {
                 (Fabric::Event(_), Parcel::Packet(packet)) if resets_half_open(&packet) => {}
                 (Fabric::Event(net), Parcel::Packet(packet)) => net.deliver(packet),

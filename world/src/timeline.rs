@@ -31,7 +31,7 @@ use crate::{
     lock::lock,
     machine::Shared,
     time::True,
-    trace::{Fingerprint, Record},
+    trace::{Activity, Fingerprint, Record},
 };
 
 /// The reason why a run ended.
@@ -187,6 +187,11 @@ impl World {
         lock(&self.shared.trace).records().iter().cloned().collect()
     }
 
+    /// Returns the activities of the hosts, in order. Empty unless all records are kept.
+    pub fn activities(&self) -> Vec<Activity> {
+        lock(&self.shared.trace).activities().to_vec()
+    }
+
     /// Returns the numbers of records and of packets so far.
     pub fn counts(&self) -> (u64, u64) {
         (lock(&self.shared.trace).count(), self.packets)
@@ -336,6 +341,9 @@ impl World {
             let Some(index) = lock(&self.shared.ready).pop_front() else { return Ok(()) };
             self.step()?;
             self.last_polled = index;
+            if self.hosts[index].state() == HostState::Running {
+                lock(&self.shared.trace).note(self.now(), &self.hosts[index].machine.name, None);
+            }
             let waker = Waker::from(self.hosts[index].machine.clone());
             self.hosts[index].poll(&waker);
             self.call_hooks();

@@ -168,6 +168,18 @@ pub enum TraceRetention {
     All,
 }
 
+/// A host's contact with the rest of its world: its software ran, or a packet reached its kernel.
+/// Between two of them the host's software and its kernel do nothing.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Activity {
+    /// The instant in true time.
+    pub at: True,
+    /// The host whose software ran, or whose kernel got the packet.
+    pub host: HostName,
+    /// The sender of the packet; `None` if the host's software ran.
+    pub from: Option<HostName>,
+}
+
 /// The SHA-256 of a trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint([u8; 32]);
@@ -187,6 +199,7 @@ pub(crate) struct Trace {
     buffer: Vec<u8>,
     records: VecDeque<Record>,
     unseen: VecDeque<Record>,
+    activities: Vec<Activity>,
 }
 
 impl Trace {
@@ -199,7 +212,22 @@ impl Trace {
             buffer: vec![],
             records: VecDeque::new(),
             unseen: VecDeque::new(),
+            activities: Vec::new(),
         }
+    }
+
+    /// Keeps an activity if all records are kept. Several polls at one instant are one activity.
+    pub(crate) fn note(&mut self, at: True, host: &HostName, from: Option<&HostName>) {
+        if self.keep == TraceRetention::All {
+            let activity = Activity { at, host: host.clone(), from: from.cloned() };
+            if self.activities.last() != Some(&activity) {
+                self.activities.push(activity);
+            }
+        }
+    }
+
+    pub(crate) fn activities(&self) -> &[Activity] {
+        &self.activities
     }
 
     pub(crate) fn push(&mut self, at: True, host: Option<(HostName, Reading)>, event: Event) {

@@ -16,6 +16,7 @@ mod check;
 mod claims;
 mod conditions;
 mod exit;
+mod hunt;
 mod interrupts;
 mod list;
 mod match_rate;
@@ -62,6 +63,7 @@ enum Command {
     Shrink(shrink::Shrink),
     Why(why::Why),
     Boundary(boundary::Boundary),
+    Hunt(hunt::Hunt),
     Trial(trial::Trial),
     Scoreboard(scoreboard::Scoreboard),
     Campaign(campaign::Campaign),
@@ -93,6 +95,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Shrink(shrink) => shrink.run(),
         Command::Why(why) => why.run(),
         Command::Boundary(boundary) => boundary.run(),
+        Command::Hunt(hunt) => hunt.run(),
         Command::Trial(trial) => trial.run(),
         Command::Scoreboard(scoreboard) => scoreboard.run(),
         Command::Campaign(campaign) => campaign.run(),

@@ -552,3 +552,23 @@ fn one_variant_of_a_file_runs_alone() {
     replayed.ends(0, "\"case\":\"jump.toml#far@0\"");
     assert!(replayed.out.starts_with('{') && replayed.out.lines().count() == 1, "{}", replayed.out);
 }
+
+/// A hunt writes a file that violates the same checker, and states what it excluded if there is
+/// none.
+#[test]
+fn a_hunt_finds_the_jump_that_the_file_does_not_have() {
+    let hunt = "[hunt]\nkinds = [\"clock_step\"]\nof = \"m\"\nclock_step = \"..20s\"\n";
+    let text = format!("{JUMP}{hunt}[expect]\nl1 = \"holds\"\n");
+    let folder = Folder::with("hunt", "jump.toml", &text);
+    let one = ["hunt", "jump.toml", "--jobs", "1"];
+    folder.run(&[&one[..], &["--out", "found.toml"]].concat()).ends(1, "replay: lockstorm run found.toml");
+    folder.run(&["run", "found.toml", "--seed", "0"]).ends(0, "1 as expected");
+    folder.run(&[&one[..], &["--out", "found.toml"]].concat()).ends(64, "already exists");
+    let json = |jobs| folder.run(&["hunt", "jump.toml", "--json", "--jobs", jobs]).out;
+    assert_eq!(json("1"), json("3"));
+    let found: serde_json::Value = serde_json::from_str(&json("2")).expect("one object");
+    assert_eq!((&found["verdict"], &found["checker"]), (&"violated".into(), &"l1".into()));
+    let held = ["hunt", "jump.toml", "--json", "--checker", "permits"];
+    folder.run(&held).ends(2, "\"verdict\":\"holds-within\"");
+    folder.run(&["hunt", "jump.toml", "--budget", "1"]).ends(2, "the budget is used up");
+}

@@ -19,6 +19,7 @@ use crate::{
     run::{Engine, Outcome},
     run::{
         code::Code,
+        hunt::{self, Hunted, Search},
         runner::{Judged, Runner, Stop, parse_seeds},
         tally::tally,
     },
@@ -64,6 +65,9 @@ pub enum Failed {
     /// it.
     #[error("{0}")]
     Share(String),
+    /// A search for a violation did not end as expected, or did not decide the question.
+    #[error("{0}")]
+    Hunt(String),
     /// A result was not as expected, or could not be decided.
     #[error("{report}")]
     Verdict {
@@ -173,6 +177,11 @@ impl Experiment {
         self
     }
 
+    /// Searches for the faults that violate the scenario; see [`Hunting`].
+    pub fn hunt(self) -> Hunting {
+        Hunting { experiment: self, faults: None, budget: hunt::BUDGET }
+    }
+
     /// Runs every seed and compares the results with the expectations of the scenario.
     ///
     /// # Panics
@@ -190,10 +199,7 @@ impl Experiment {
     /// The first unexpected or undecided result, or the reason why the experiment could not begin.
     pub fn try_check(self) -> Result<Vec<Judged>, Failed> {
         let seeds = self.wanted_seeds()?;
-        let jobs = match number("LOCKSTORM_JOBS")?.or(self.jobs.map(|jobs| jobs as u64)) {
-            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
+        let jobs = self.wanted_jobs()?;
         let source = self.chosen()?;
         if let Some(variant) = source.variants.iter().find(|variant| variant.scenario.expect.is_empty()) {
             // A test that cannot fail proves nothing.
@@ -253,6 +259,13 @@ impl Experiment {
         Ok(source)
     }
 
+    fn wanted_jobs(&self) -> Result<usize, Failed> {
+        Ok(match number("LOCKSTORM_JOBS")?.or(self.jobs.map(|jobs| jobs as u64)) {
+            Some(jobs) => usize::try_from(jobs).unwrap_or(usize::MAX),
+            None => std::thread::available_parallelism().map_or(1, usize::from),
+        })
+    }
+
     fn wanted_seeds(&self) -> Result<Option<Range<u64>>, Failed> {
         if let Some(seed) = number("LOCKSTORM_SEED")? {
             return Ok(Some(seed..seed.saturating_add(1)));
@@ -289,6 +302,73 @@ impl Experiment {
         }
         text.push_str(report.text(false, ChainShown::Whole).trim_end());
         Failed::Verdict { report: text, judged: Box::new(judged.clone()) }
+    }
+}
+
+/// A search for the faults that violate a scenario: those that its `[hunt]` allows, in place of the
+/// faults of the file. It uses the first of the seeds.
+///
+/// ```
+/// let file = lockstorm::scenario("single/wall_clock_step.toml");
+/// file.variant("one-try-half-a-second-before-the-end").hunt().budget(2_000).check();
+/// ```
+#[derive(Debug)]
+#[must_use = "nothing runs until `check`"]
+pub struct Hunting {
+    experiment: Experiment,
+    faults: Option<u32>,
+    budget: u64,
+}
+
+impl Hunting {
+    /// Sets the most faults of one run: one or two. By default those of the file, or one.
+    pub fn faults(self, faults: u32) -> Hunting {
+        Hunting { faults: Some(faults), ..self }
+    }
+
+    /// Sets the most runs. By default [`hunt::BUDGET`].
+    pub fn budget(self, budget: u64) -> Hunting {
+        Hunting { budget, ..self }
+    }
+
+    /// Searches in every variant, and compares the results with the expectations of the scenario:
+    /// if it expects that a checker holds, no placement may violate it, and if it expects a
+    /// violation, the search must find one.
+    ///
+    /// # Panics
+    /// Panics with the first result that is not as expected or undecided, and the faults of a
+    /// violation. Panics also if the file is not a scenario.
+    pub fn check(self) {
+        if let Err(failed) = self.try_check() {
+            panic!("{failed}");
+        }
+    }
+
+    /// Like [`Hunting::check`], for a test that returns a result or inspects what was found.
+    ///
+    /// # Errors
+    /// The first unexpected or undecided result, or the reason why the search could not begin.
+    pub fn try_check(self) -> Result<Vec<Hunted>, Failed> {
+        let seed = self.experiment.wanted_seeds()?.map_or(0, |seeds| seeds.start);
+        let jobs = self.experiment.wanted_jobs()?;
+        let source = self.experiment.chosen()?;
+        let mut all = Vec::new();
+        for variant in &source.variants {
+            let search = Search::new(&variant.scenario, seed).jobs(jobs).budget(self.budget);
+            let search = match self.faults {
+                None => search,
+                Some(faults) => search.faults(faults),
+            };
+            let hunted = search.run(&|_| {});
+            if let Match::Otherwise(because) | Match::Undecided(because) = hunted.verdict(&variant.scenario) {
+                let of = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
+                let placed = hunted.found().map(|found| &found.placed[..]).unwrap_or_default();
+                let faults: String = placed.iter().map(|one| format!("\n  {one}")).collect();
+                return Err(Failed::Hunt(format!("{}{of} with seed {seed}: {because}{faults}", source.file)));
+            }
+            all.push(hunted);
+        }
+        Ok(all)
     }
 }
 

@@ -6,6 +6,7 @@ pub mod code;
 mod director;
 pub mod experiment;
 mod held;
+pub mod hunt;
 mod node;
 mod operator;
 pub mod peer;
@@ -30,7 +31,7 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, time::Duration};
 use lockstorm_client::wire;
 use lockstorm_sim::drive::world::Resp;
 use lockstorm_world::{
-    HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World,
+    Activity, HostCtx, HostState, Latency, Rate, Record, TraceRetention, Verb, World,
     time::{Boottime, Monotonic, True, Wall},
 };
 
@@ -85,6 +86,8 @@ pub struct Outcome {
     pub fingerprint: String,
     /// The events of the trace that were kept, for diagnosis.
     pub records: Vec<Record>,
+    /// The instants at which hosts ran and packets arrived. Empty unless all records were kept.
+    pub activities: Vec<Activity>,
 }
 
 /// Runs a plan.
@@ -182,6 +185,7 @@ fn play(
     let ended = world.run(plan.phases.ends);
     let fingerprint = world.fingerprint().to_string();
     let records = world.records();
+    let activities = world.activities();
     let seen_until = stage.nodes.borrow().values().filter_map(|actor| actor.seen_until()).min();
     for actor in stage.nodes.borrow().values() {
         actor.close();
@@ -215,7 +219,8 @@ fn play(
     history.header.calm = history.header.calm.map(|calm| calm.min(end));
     history.leave_out_idle_probe();
     let history = history.clone();
-    (Outcome { history, fingerprint, records }, stage.taps.captures())
+    let outcome = Outcome { history, fingerprint, records, activities };
+    (outcome, stage.taps.captures())
 }
 
 /// The state that all hosts of a run share.

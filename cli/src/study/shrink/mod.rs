@@ -112,6 +112,25 @@ impl Shrink {
         self.by(&all, scenario, text, &mut |_| {})
     }
 
+    /// Like [`Shrink::of`], for a scenario whose faults were searched: removes faults that the
+    /// violation does not need, and simplifies the values of the others. Hosts and work stay.
+    ///
+    /// # Errors
+    /// Fails if the result cannot be written as TOML.
+    pub(crate) fn faults_of(
+        &self,
+        scenario: &Scenario,
+        text: &str,
+    ) -> Result<Option<Shrunk>, toml::ser::Error> {
+        let values = |scenario: &Scenario| {
+            let mut all = values::simpler(scenario, self.seed);
+            all.retain(|(words, _)| words.starts_with("with fault."));
+            all
+        };
+        let all: [Propose<'_>; 2] = [&faults, &values];
+        self.by(&all, scenario, text, &mut |_| {})
+    }
+
     fn by(
         &self,
         all: &[Propose<'_>],
@@ -125,6 +144,7 @@ impl Shrink {
         let mut shape = Shape::of(text);
         let mut left = scenario.clone();
         (left.claim, left.finding, left.boundary, left.plot) = (None, None, None, None);
+        left.hunt = None;
         left.measure.clear();
         left.real.clear();
         left.expect.clear();

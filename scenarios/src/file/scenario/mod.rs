@@ -13,6 +13,7 @@ mod driver;
 mod error;
 mod form;
 mod formula;
+mod hunt;
 mod limits;
 mod load;
 mod lock;
@@ -54,6 +55,7 @@ pub use cluster::ClusterNode;
 pub use error::{ScenarioError, nearest};
 pub use form::{fault as fault_form, json_schema, trait_values};
 pub use formula::Formula;
+pub use hunt::{Hunt, HuntedKind};
 pub use limits::Wrong;
 pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync, Synced};
@@ -114,6 +116,8 @@ pub struct Scenario {
     pub real: IndexMap<String, Otherwise>,
     /// The value of a key at which a verdict changes. Default: none.
     pub boundary: Option<Boundary>,
+    /// The faults that `lockstorm hunt` may place. Default: one fault of any host.
+    pub hunt: Option<Hunt>,
     /// The formulas that measures must equal, by checker and name: `progress.stalled = { formula =
     /// "lease - 1s" }`. A run in virtual time with another value is not as expected.
     #[serde(skip_serializing_if = "IndexMap::is_empty")]

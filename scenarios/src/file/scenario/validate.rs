@@ -13,6 +13,7 @@ use super::{
     Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, address,
     cluster, driver,
     error::Mistake,
+    hunt,
     limits::{self, Wrong},
     measure, one_name,
     places::Places,
@@ -85,6 +86,8 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         check_expected(name, expected, &["expect", name], places)?;
     }
     measure::check(scenario, places)?;
+    scenario.hunt.iter().flat_map(|hunt| &hunt.of).try_for_each(|of| names.hosts(of))?;
+    hunt::check(scenario, places)?;
     for (name, otherwise) in &scenario.real {
         let comes = otherwise.comes.as_ref().or(scenario.expect.get(name));
         if let Some(comes) = comes {

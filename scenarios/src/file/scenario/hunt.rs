@@ -1,0 +1,169 @@
+//! `[hunt]`: the faults among which `lockstorm hunt` searches for a violation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::{Scenario, error::Mistake, limits::Wrong, places::Places};
+use crate::{
+    file::{
+        name::Name,
+        selector::{Hosts, Selector},
+    },
+    units::{Span, UpTo},
+};
+
+/// The most faults of one run. The number of placements grows by its power.
+const FAULTS_MAX: u32 = 2;
+
+/// The faults among which `lockstorm hunt` searches: `[hunt]`. They replace the faults of the file,
+/// except those in `keep`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Hunt {
+    /// The most faults of one run, one or two. Default: one.
+    pub faults: u32,
+    /// The kinds of faults. Default: `pause`, `crash`, `cut` and `clock_step`.
+    pub kinds: Vec<HuntedKind>,
+    /// The faults of the file that stay, by name: circumstances of every run. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub keep: Vec<Name>,
+    /// The hosts that faults may hit: names, groups, `@nodes`, `@clients` or `@sentinels`. A cut
+    /// has one of them on a side. Default: all nodes, clients and Sentinels.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of: Option<Hosts>,
+    /// The longest pause or suspension, as `"..10s"`. Default: twice the longest lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pause: Option<UpTo>,
+    /// The longest time for which a crashed host stays down. Default: twice the longest lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub crash: Option<UpTo>,
+    /// The longest cut. Default: twice the longest lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cut: Option<UpTo>,
+    /// The largest step of a clock, forward or back. Default: twice the longest lease.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_step: Option<UpTo>,
+    /// The time after which no fault begins. Default: the end of the storm.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub latest: Option<Span>,
+    /// Let faults of nodes and Sentinels also begin at their timers that leave no record, such as
+    /// the ticks of a server. Default: only at messages and recorded events.
+    pub timers: bool,
+}
+
+/// A kind of fault that `lockstorm hunt` places; see `lockstorm list faults`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum HuntedKind {
+    /// A process stops for a time.
+    Pause,
+    /// A machine sleeps for a time.
+    Suspend,
+    /// A host is down for a time: its memory is gone, and of its disk what was not synced.
+    Crash,
+    /// A host crashes and starts again at once.
+    Restart,
+    /// The network between two hosts is cut for a time, in one direction or both.
+    Cut,
+    /// The wall clock of a host jumps.
+    ClockStep,
+}
+
+impl Default for Hunt {
+    fn default() -> Hunt {
+        let kinds = vec![HuntedKind::Pause, HuntedKind::Crash, HuntedKind::Cut, HuntedKind::ClockStep];
+        Hunt {
+            faults: 1,
+            kinds,
+            keep: Vec::new(),
+            of: None,
+            pause: None,
+            crash: None,
+            cut: None,
+            clock_step: None,
+            latest: None,
+            timers: false,
+        }
+    }
+}
+
+/// Checks the `[hunt]` of a scenario, except the names of hosts.
+pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let Some(hunt) = &scenario.hunt else { return Ok(()) };
+    if let Some(name) = hunt.keep.iter().find(|name| !scenario.fault.contains_key(name.as_str())) {
+        let known = scenario.fault.keys().map(String::as_str);
+        return Err(Mistake::unknown(name.span(), "fault", name.as_str(), known));
+    }
+    let wrong = |Wrong { key, message }| Mistake::at(places.of_value(&["hunt", key]), message);
+    hunt.wrong(scenario).map_err(wrong)
+}
+
+impl Hunt {
+    /// Checks the values that a type does not check.
+    fn wrong(&self, scenario: &Scenario) -> Result<(), Wrong> {
+        if !(1..=FAULTS_MAX).contains(&self.faults) {
+            let message = format!("a hunt places from 1 to {FAULTS_MAX} faults, not {}", self.faults);
+            return Err(Wrong::at("faults", message));
+        }
+        if self.kinds.is_empty() {
+            return Err(Wrong::at("kinds", "a hunt needs a kind of fault, such as \"pause\""));
+        }
+        if self.latest.is_some_and(|latest| latest > scenario.run.storm) {
+            let message = format!("the storm, in which faults last, ends at {}", scenario.run.storm);
+            return Err(Wrong::at("latest", message));
+        }
+        let is_fixed = |name: &str| {
+            let selector = name.parse::<Selector>();
+            matches!(
+                selector,
+                Ok(Selector::Named(_) | Selector::Nodes | Selector::Clients | Selector::Sentinels)
+            )
+        };
+        let names = self.of.iter().flat_map(|of| of.names());
+        match names.map(|name| name.as_str()).find(|name| !is_fixed(name)) {
+            None => Ok(()),
+            Some(role) => {
+                let message = format!(
+                    "a hunt tries each host by itself, so `{role}` selects nothing: name hosts, or say \
+                     `@nodes`, `@clients` or `@sentinels`"
+                );
+                Err(Wrong::at("of", message))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::file::scenario::parse;
+
+    #[test]
+    fn a_wrong_value_is_refused_at_its_place() {
+        for (line, place, said) in [
+            ("faults = 3", ":8:10", "from 1 to 2 faults, not 3"),
+            ("faults = 0", ":8:10", "from 1 to 2 faults, not 0"),
+            ("kinds = []", ":8:9", "needs a kind of fault"),
+            ("kinds = [\"pouse\"]", ":8:10", "unknown variant `pouse`"),
+            ("of = [\"c2\"]", ":8:7", "there is no host `c2`"),
+            ("of = \"@holder\"", ":8:6", "`@holder` selects nothing"),
+            ("pause = \"10s\"", ":8:9", "such as \"..10s\""),
+            ("clock_step = \"..0s\"", ":8:14", "leaves no size"),
+            ("keep = [\"pause\"]", ":8:9", "there is no fault `pause`"),
+            ("latest = \"11s\"", ":8:10", "ends at 10s"),
+            ("pauses = \"..1s\"", ":8:1", "unknown field `pauses`"),
+        ] {
+            let text = format!("[node.m]\n\n[client.c1]\n\n[run]\nstorm = \"10s\"\n[hunt]\n{line}\n");
+            let error = parse("hunt.toml", &text).expect_err(line).to_string();
+            assert!(error.starts_with(&format!("hunt.toml{place}: ")), "{line}: {error}");
+            assert!(error.contains(said), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_file_without_keys_hunts_with_one_fault() {
+        let source = parse("hunt.toml", "[node.m]\n[client.c1]\n[hunt]\n").expect("a scenario");
+        let hunt = source.variants[0].scenario.hunt.clone().expect("it is written");
+        assert_eq!(hunt, super::Hunt::default());
+        assert_eq!(hunt.faults, 1);
+    }
+}

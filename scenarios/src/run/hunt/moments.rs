@@ -1,0 +1,215 @@
+//! The instants of a run: those at which something happens on a host or on a link, and
+//! those among them that lie in the causal chain of a good outcome.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use lockstorm_world::{Event, HostName, Record, time::True};
+use sha2::{Digest, Sha256};
+
+use super::place::{Placement, What};
+use crate::{
+    judge::history::{EventKind, History},
+    run::{DIRECTOR, Outcome},
+};
+
+/// The number of messages of a chain that are followed back from a good outcome.
+const HOPS: u8 = 6;
+
+/// The ranks of instants, the best first.
+pub(super) const CHAIN: u8 = 0;
+pub(super) const RECORDED: u8 = 1;
+pub(super) const TIMER: u8 = 2;
+
+/// The instants of a run that matter for faults.
+#[derive(Debug, Default)]
+pub(super) struct Moments {
+    /// All instants of each host, with their ranks.
+    hosts: BTreeMap<String, BTreeMap<True, u8>>,
+    /// The instants of all hosts except timers without a record.
+    recorded: BTreeSet<True>,
+    /// The instants at which each host's software ran.
+    ran: BTreeMap<String, BTreeSet<True>>,
+    /// The instants at which packets were sent and arrived on each link.
+    sent: BTreeMap<(String, String), BTreeSet<True>>,
+    arrived: BTreeMap<(String, String), BTreeSet<True>>,
+}
+
+impl Moments {
+    pub(super) fn of(outcome: &Outcome) -> Moments {
+        let mut moments = Moments::default();
+        for activity in outcome.activities.iter().filter(|one| *one.host != *DIRECTOR) {
+            let host = activity.host.to_string();
+            let rank = match &activity.from {
+                None => {
+                    moments.ran.entry(host.clone()).or_default().insert(activity.at);
+                    TIMER
+                }
+                Some(from) => {
+                    let link = (from.to_string(), host.clone());
+                    moments.arrived.entry(link).or_default().insert(activity.at);
+                    RECORDED
+                }
+            };
+            moments.note(host, activity.at, rank);
+        }
+        for record in &outcome.records {
+            let Some((host, _)) = record.host.as_ref().filter(|(host, _)| **host != *DIRECTOR) else {
+                continue;
+            };
+            moments.note(host.to_string(), record.at, RECORDED);
+            if let Event::Packet { to, .. } = &record.event {
+                moments.sent.entry((host.to_string(), to.to_string())).or_default().insert(record.at);
+            }
+        }
+        for event in &outcome.history.events {
+            moments.note(outcome.history.host_name(event.host).to_owned(), event.at, RECORDED);
+        }
+        for (host, at) in chains(&outcome.history, &outcome.records) {
+            moments.note(host, at, CHAIN);
+        }
+        moments
+    }
+
+    fn note(&mut self, host: String, at: True, rank: u8) {
+        if rank < TIMER {
+            self.recorded.insert(at);
+        }
+        let known = self.hosts.entry(host).or_default().entry(at).or_insert(rank);
+        *known = rank.min(*known);
+    }
+
+    /// Returns the instants of a host with their ranks, in order.
+    pub(super) fn of_host(&self, host: &str) -> impl Iterator<Item = (True, u8)> + '_ {
+        self.hosts.get(host).into_iter().flatten().map(|(at, rank)| (*at, *rank))
+    }
+
+    /// Returns the instants at which packets were sent or arrived between two hosts, with the
+    /// better rank that either host has then.
+    pub(super) fn of_pair(&self, one: &str, other: &str) -> Vec<(True, u8)> {
+        let there = (one.to_owned(), other.to_owned());
+        let back = (other.to_owned(), one.to_owned());
+        let packets = [&self.sent, &self.arrived].map(|of| [of.get(&there), of.get(&back)]);
+        let all: BTreeSet<True> = packets.into_iter().flatten().flatten().flatten().copied().collect();
+        let rank = |at: &True| {
+            let ranks = [one, other].into_iter().filter_map(|host| self.hosts.get(host)?.get(at));
+            ranks.min().copied().unwrap_or(RECORDED)
+        };
+        all.iter().map(|at| (*at, rank(at))).collect()
+    }
+
+    /// Returns the pairs of hosts that exchange packets, each once.
+    pub(super) fn pairs(&self) -> BTreeSet<(&str, &str)> {
+        let links = self.arrived.keys().chain(self.sent.keys());
+        links.map(|(from, to)| if from < to { (&**from, &**to) } else { (&**to, &**from) }).collect()
+    }
+
+    /// Returns true if a host does anything from the first instant to the second.
+    fn happens_on(&self, host: &str, from: True, until: True) -> bool {
+        self.hosts.get(host).is_some_and(|all| all.range(from..=until).next().is_some())
+    }
+
+    /// Returns true if neither the host does anything from the first instant to the second, nor any
+    /// other host does anything that a checker could compare with this host's clock.
+    pub(super) fn is_quiet(&self, host: &str, from: True, until: True) -> bool {
+        !self.happens_on(host, from, until) && self.recorded.range(from..=until).next().is_none()
+    }
+
+    /// Returns true if a fault changes anything: something that it prevents would happen while it
+    /// lasts.
+    pub(super) fn is_seen(&self, placement: &Placement) -> bool {
+        let window = placement.at..=placement.ends;
+        let arrives = |from: &str, to: &str| {
+            let link = (from.to_owned(), to.to_owned());
+            self.arrived.get(&link).is_some_and(|all| all.range(window.clone()).next().is_some())
+        };
+        match &placement.what {
+            What::Pause { host } => {
+                self.ran.get(host).is_some_and(|all| all.range(window.clone()).next().is_some())
+            }
+            What::Cut { from, to, one_way } => arrives(from, to) || (!one_way && arrives(to, from)),
+            // The host's clock stops.
+            What::Suspend { host } => self.happens_on(host, placement.at, True::MAX),
+            What::Crash { .. } | What::Restart { .. } => true,
+            What::ClockStep { host, .. } => self.happens_on(host, placement.at, True::MAX),
+        }
+    }
+
+    /// Returns the number of instants, and the number of those in chains.
+    pub(super) fn count(&self) -> (usize, usize) {
+        let all = || self.hosts.values().flat_map(BTreeMap::values);
+        (all().count(), all().filter(|rank| **rank == CHAIN).count())
+    }
+}
+
+/// Returns a digest of all inputs of all hosts: two runs with the same digest leave every host in
+/// the same state at every instant. Faults are no inputs, except steps of clocks, which a host may
+/// read without a record.
+pub(super) fn state(outcome: &Outcome, faults: &[Placement]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    let mut bytes = Vec::new();
+    for activity in outcome.activities.iter().filter(|one| *one.host != *DIRECTOR) {
+        hash.update(activity.at.as_nanos().to_le_bytes());
+        for name in [Some(&activity.host), activity.from.as_ref()] {
+            hash.update(name.map_or("", |name| name).as_bytes());
+            hash.update([0]);
+        }
+    }
+    for record in outcome.records.iter().filter(|record| !matches!(record.event, Event::Fault { .. })) {
+        record.encode(&mut bytes);
+        hash.update(&bytes);
+        bytes.clear();
+    }
+    for fault in faults.iter().filter(|fault| matches!(fault.what, What::ClockStep { .. })) {
+        hash.update(fault.to_string());
+    }
+    hash.finalize().into()
+}
+
+/// A message, as its sender recorded it.
+struct Message<'a> {
+    from: &'a HostName,
+    sent: True,
+}
+
+/// Returns the instants of hosts in the causal chains of good outcomes: grants, renewals, beliefs,
+/// releases and writes. From each outcome it follows the last message that reached the host before,
+/// to its sender, and so on; and the first message that the host sent after it.
+fn chains(history: &History, records: &[Record]) -> BTreeSet<(String, True)> {
+    let mut arriving: BTreeMap<&str, BTreeMap<True, Message<'_>>> = BTreeMap::new();
+    let mut leaving: BTreeMap<&str, BTreeMap<True, (&HostName, True)>> = BTreeMap::new();
+    for record in records {
+        if let (Some((from, _)), Event::Packet { to, flags: "DATA", due, .. }) = (&record.host, &record.event)
+        {
+            arriving.entry(to).or_default().insert(*due, Message { from, sent: record.at });
+            leaving.entry(from).or_default().insert(record.at, (to, *due));
+        }
+    }
+    let mut all = BTreeSet::new();
+    let outcomes = history.events.iter().filter(|event| {
+        matches!(
+            event.kind,
+            EventKind::Granted { .. }
+                | EventKind::Extended { .. }
+                | EventKind::Believes { .. }
+                | EventKind::Released { .. }
+                | EventKind::Write { .. }
+        )
+    });
+    for event in outcomes {
+        let name = history.host_name(event.host);
+        let (mut host, mut at) = (name, event.at);
+        for _ in 0..HOPS {
+            all.insert((host.to_owned(), at));
+            let before = arriving.get(host).and_then(|all| all.range(..=at).next_back());
+            let Some((due, Message { from, sent })) = before else { break };
+            all.insert((host.to_owned(), *due));
+            (host, at) = (from, *sent);
+        }
+        let after = leaving.get(name).and_then(|all| all.range(event.at..).next());
+        if let Some((sent, (to, due))) = after {
+            all.insert((name.to_owned(), *sent));
+            all.insert((to.to_string(), *due));
+        }
+    }
+    all
+}

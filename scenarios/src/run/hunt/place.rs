@@ -1,0 +1,128 @@
+//! A placement: one fault at one instant, as a file would write it.
+
+use std::{fmt, time::Duration};
+
+use lockstorm_world::time::True;
+use serde::Serialize;
+
+use crate::{
+    file::{
+        fault::{ClockStep, Crash, Cut, Fault, Pause, Restart, Suspend},
+        scenario::Scenario,
+    },
+    units::{Draw, Span, Step},
+};
+
+/// One fault of a hunt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    /// The instant at which it begins, between two events.
+    pub at: True,
+    /// The fault and its hosts.
+    pub what: What,
+    /// The instant at which it ends; its start for a matter of a moment.
+    pub ends: True,
+    /// The cost by which placements are ordered: cheap ones are tried first.
+    pub(super) cost: Cost,
+}
+
+/// A kind of fault with its hosts.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[expect(missing_docs, reason = "the fields are hosts and amounts, named after what they are")]
+pub enum What {
+    /// The process stops.
+    Pause { host: String },
+    /// The machine sleeps.
+    Suspend { host: String },
+    /// The host is down.
+    Crash { host: String },
+    /// The host crashes and starts again at once.
+    Restart { host: String },
+    /// Packets between two hosts wait, in one direction or both.
+    Cut { from: String, to: String, one_way: bool },
+    /// The wall clock jumps by this many nanoseconds.
+    ClockStep { host: String, by: i64 },
+}
+
+/// The order in which placements are tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Cost {
+    /// 0 at an event in the chain of a good outcome, 1 at another recorded event, 2 at a timer.
+    pub(super) rank: u8,
+    /// The number of its size, the largest first.
+    pub(super) size: u8,
+}
+
+impl What {
+    /// Returns true if the fault is over at the instant at which it begins.
+    pub(super) fn is_of_a_moment(&self) -> bool {
+        matches!(self, What::Restart { .. } | What::ClockStep { .. })
+    }
+}
+
+impl Placement {
+    /// Returns the part by which placements are compared: everything except the cost.
+    pub(super) fn key(&self) -> (True, &What, True) {
+        (self.at, &self.what, self.ends)
+    }
+
+    /// Returns its length; `None` for a matter of a moment.
+    pub fn length(&self) -> Option<Duration> {
+        (!self.what.is_of_a_moment()).then(|| self.ends.since(self.at))
+    }
+
+    /// Returns the fault as a file would write it.
+    pub fn fault(&self) -> Fault {
+        let fault: Fault = match &self.what {
+            What::Pause { host } => Pause(host.as_str().into()).into(),
+            What::Suspend { host } => Suspend(host.as_str().into()).into(),
+            What::Crash { host } => Crash(host.as_str().into()).into(),
+            What::Restart { host } => Restart(host.as_str().into()).into(),
+            What::Cut { from, to, one_way } => {
+                Cut { from: from.as_str().into(), to: to.as_str().into(), one_way: *one_way }.into()
+            }
+            What::ClockStep { host, by } => {
+                ClockStep { host: host.as_str().into(), by: Draw::Fixed(Step(*by)) }.into()
+            }
+        };
+        let length = self.length().map(|length| Draw::Fixed(Span(length)));
+        Fault { at: Some(Draw::Fixed(Span(self.at.since(True::ZERO)))), length, ..fault }
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.what {
+            What::Pause { host } => write!(f, "pause of {host}")?,
+            What::Suspend { host } => write!(f, "suspension of {host}")?,
+            What::Crash { host } => write!(f, "crash of {host}")?,
+            What::Restart { host } => write!(f, "restart of {host}")?,
+            What::Cut { from, to, one_way: true } => write!(f, "cut from {from} to {to}")?,
+            What::Cut { from, to, one_way: false } => write!(f, "cut between {from} and {to}")?,
+            What::ClockStep { host, by } => write!(f, "clock step of {host} by {}", Step(*by))?,
+        }
+        write!(f, " at {}", Span(self.at.since(True::ZERO)))?;
+        self.length().map_or(Ok(()), |length| write!(f, " for {}", Span(length)))
+    }
+}
+
+impl Serialize for Placement {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
+    }
+}
+
+/// Returns the scenario with these faults in place of its own, except those that its `[hunt]`
+/// keeps.
+pub(super) fn placed(scenario: &Scenario, faults: &[Placement]) -> Scenario {
+    let mut scenario = scenario.clone();
+    let kept = scenario.hunt.iter().flat_map(|hunt| &hunt.keep);
+    let kept: Vec<String> = kept.map(|name| name.as_str().to_owned()).collect();
+    scenario.fault.retain(|name, _| kept.contains(name));
+    for placement in faults {
+        let names = (1..).map(|number| format!("hunted{number}"));
+        let name = names.into_iter().find(|name| !scenario.fault.contains_key(name));
+        scenario.fault.extend(name.map(|name| (name, placement.fault())));
+    }
+    scenario
+}

@@ -1,0 +1,112 @@
+//! The reductions are sound, the results do not depend on threads, and violations are found again.
+
+use super::{End, Hunted, Search};
+use crate::file::scenario::{Scenario, parse};
+
+/// Three clients. The second asks while the first holds the lock, and the third right after the
+/// first one's lease.
+const THREE: &str = r#"
+[node.m]
+[network]
+latency = "1ms"
+[resource]
+[lock]
+subject = "token-lock"
+lease = "1s"
+[client.c1]
+steps = [{ at = "1s", try_acquire = {} }, { at = "1.7s", write = {} }, { release = {} }]
+[client.c2]
+steps = [{ at = "1.6s", try_acquire = {} }]
+[client.c3]
+steps = [{ at = "2.0012s", try_acquire = {} }, { write = {} }]
+[run]
+storm = "4s"
+probe = false
+[expect]
+l1 = "holds"
+l2 = "holds"
+l3 = "holds"
+"#;
+
+fn scenario(text: &str) -> Scenario {
+    let source = parse("hunt.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    source.variants[0].scenario.clone()
+}
+
+fn stock(path: &str, variant: &str) -> Scenario {
+    let source = crate::file::library::load(path.as_ref()).unwrap_or_else(|error| panic!("{error}"));
+    let found = source.variants.iter().find(|one| one.name == variant);
+    found.unwrap_or_else(|| panic!("{path} has no variant {variant:?}")).scenario.clone()
+}
+
+fn quiet(search: Search<'_>) -> Hunted {
+    search.run(&|_| {})
+}
+
+/// Every placement of up to two faults, with and without the reductions. The limits leave one size
+/// of each kind.
+#[test]
+fn what_is_left_out_changes_no_verdict() {
+    for hunt in [
+        "kinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
+        "kinds = [\"crash\", \"restart\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
+        "kinds = [\"cut\", \"clock_step\"]\nof = \"m\"\nlatest = \"1.01s\"",
+    ] {
+        let sizes = "pause = \"..999ms\"\ncrash = \"..500ms\"\ncut = \"..999ms\"\nclock_step = \"..999ms\"";
+        let scenario = scenario(&format!("{THREE}\n[hunt]\nfaults = 2\n{hunt}\n{sizes}"));
+        let search = || Search::new(&scenario, 0).jobs(2).budget(1_000_000).to_the_end();
+        let (reduced, whole) = (quiet(search()), quiet(search().brute_force()));
+        assert_eq!(reduced.verdicts, whole.verdicts, "{hunt}");
+        assert!(matches!(whole.end, End::HoldsWithin), "{hunt}: {}", whole.sentence());
+        assert!(reduced.tried < whole.tried, "{hunt}: {} of {}", reduced.tried, whole.tried);
+        assert!(whole.verdicts.len() > 1, "{hunt}: faults change something: {:?}", whole.verdicts);
+        assert_eq!(whole.left_out.all(), whole.left_out.same_end);
+    }
+}
+
+#[test]
+fn the_result_does_not_depend_on_the_number_of_threads() {
+    let scenario = scenario(&format!("{THREE}\n[hunt]\nfaults = 2\nkinds = [\"clock_step\", \"cut\"]"));
+    for checkers in [&["l1", "l2"][..], &["permits"]] {
+        let checkers = checkers.iter().filter_map(|name| crate::judge::checker::Checker::named(name));
+        let checkers: Vec<_> = checkers.collect();
+        let of = |jobs| {
+            let search = Search::new(&scenario, 3).checkers(checkers.clone()).budget(150).jobs(jobs);
+            serde_json::to_string(&quiet(search)).expect("it is JSON")
+        };
+        assert_eq!(of(1), of(4));
+    }
+}
+
+#[test]
+fn a_search_says_what_it_excluded() {
+    let text = format!("{THREE}\n[hunt]\nkinds = [\"cut\"]\ncut = \"..100ms\"");
+    let hunted = quiet(Search::new(&scenario(&text), 0));
+    assert_eq!(hunted.placements, hunted.tried + hunted.left_out.all());
+    assert_eq!(hunted.runs, hunted.tried + 1);
+    let sentence = hunted.sentence();
+    assert!(sentence.starts_with("holds within: one fault (cut) of m, c1, c2, c3, "), "{sentence}");
+    let few = quiet(Search::new(&scenario(&text), 0).budget(3));
+    assert!(matches!(few.end, End::OutOfBudget) && few.runs == 3, "{}", few.sentence());
+}
+
+/// Violated claims, from their files without faults: the checker that is violated, and the most
+/// runs until then.
+#[test]
+fn violated_claims_are_found_without_the_faults_of_their_files() {
+    for (path, variant, name, budget) in [
+        ("single/wall_clock_step.toml", "one-try-half-a-second-before-the-end", "l1", 600),
+        ("single/pause_beyond_lease.toml", "unfenced", "l3", 600),
+        ("single/stalled_server.toml", "never-told", "l2", 600),
+        ("redlock/pause_after_check.toml", "write-at-once", "l3", 1_500),
+        ("permits/server_clock_step.toml", "ahead", "permits", 600),
+    ] {
+        let scenario = stock(path, variant);
+        let checker = crate::judge::checker::Checker::named(name).expect("a checker");
+        let search = Search::new(&scenario, 0).checkers(vec![checker]).jobs(2).budget(budget);
+        let hunted = quiet(search);
+        let found = hunted.found().unwrap_or_else(|| panic!("{path}: {}", hunted.sentence()));
+        assert_eq!((found.checker, found.placed.len()), (name, 1), "{path}");
+        assert_eq!(found.scenario.fault.len(), 1, "{path}: the faults of the file are left out");
+    }
+}
