@@ -262,6 +262,17 @@ pub enum Unit {
     Event,
 }
 
+impl Unit {
+    /// Returns the name of one of them, as JSON has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Line => "line",
+            Unit::Byte => "byte",
+            Unit::Event => "event",
+        }
+    }
+}
+
 /// The exactness of a node's times.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]

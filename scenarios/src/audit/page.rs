@@ -3,7 +3,7 @@
 use std::fmt::{Result, Write};
 
 use super::{
-    capture::{Times, Unit},
+    capture::Times,
     engine::UnknownScript,
     findings::{Change, Finding},
     locks::TENTHS,
@@ -120,7 +120,7 @@ impl Summary {
             _ => String::new(),
         };
         let rows = evidence.iter().enumerate().map(|(at, one)| {
-            let unit = if one.unit == Unit::Line { "line" } else { "byte" };
+            let unit = one.unit.name();
             vec![
                 cell("", &one.at),
                 cell("number", after(at)),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::{
-    capture::{Problems, Times, Unit},
+    capture::{Problems, Times},
     engine::{Audit, UnknownScript},
     findings::{Change, Finding, Kind},
     locks::{Figures, Lock, TENTHS},
@@ -475,11 +475,7 @@ fn write_finding(to: &mut String, finding: &Finding, has_nodes: bool) -> std::fm
     writeln!(to, "\n  {}: {lock}{db}{node}, owner {owner}{times}", kind.title())?;
     writeln!(to, "    {}", wrapped(says, "    "))?;
     for one in evidence {
-        let unit = match one.unit {
-            Unit::Line => "line",
-            Unit::Byte => "byte",
-            Unit::Event => "event",
-        };
+        let unit = one.unit.name();
         let client = if one.client.is_empty() { String::new() } else { format!("{} ", one.client) };
         writeln!(to, "    {} {unit} {} {client}{}: {}", one.at, one.line, one.role, one.command)?;
     }

@@ -2,10 +2,7 @@
 
 use std::{fs::File, io::BufWriter};
 
-use lockstorm::audit::{
-    capture::Unit,
-    findings::{Evidence, Finding},
-};
+use lockstorm::audit::findings::{Evidence, Finding};
 use miette::Result;
 
 use crate::{
@@ -103,7 +100,7 @@ fn row(number: u64, finding: &Finding) -> Vec<Cell> {
         };
         row.extend([
             Cell::Whole(*line),
-            text(if *unit == Unit::Line { "line" } else { "byte" }),
+            text(unit.name()),
             if is_timed { text(at) } else { Cell::Empty },
             text(client),
             text(role),
