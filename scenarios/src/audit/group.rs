@@ -23,12 +23,13 @@ pub fn is_from(text: &[u8], address: &str) -> bool {
 impl Audit {
     /// Returns the number of grants, renewals and ends of a node's locks.
     pub fn changes_of(&self, node: usize) -> u64 {
-        let locks = self.nodes.get(node).into_iter().flat_map(|node| node.locks.values());
-        let counts = locks.flat_map(BTreeMap::values).map(|lock| {
+        let Some(node) = self.nodes.get(node) else { return 0 };
+        let count = |lock: &Lock| {
             let Figures { grants, renewals, releases, broken, .. } = lock.figures;
             grants + renewals + releases + broken
-        });
-        counts.sum()
+        };
+        let plain: u64 = node.locks.values().flat_map(BTreeMap::values).map(count).sum();
+        plain + node.objects.all().map(|(_, _, object)| count(&object.lock)).sum::<u64>()
     }
 
     /// Records a change of a node.

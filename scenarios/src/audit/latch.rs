@@ -37,6 +37,11 @@ impl Latch {
         self.count
     }
 
+    /// Returns the number of clients that wait for its end.
+    pub(super) fn waiters(&self) -> usize {
+        self.waiters.len()
+    }
+
     pub(super) fn doubt(&mut self) {
         *self = Latch::default();
     }

@@ -8,7 +8,7 @@ use super::{
     findings::Findings,
     follow,
     locks::{Figures, Lock},
-    objects::Objects,
+    objects::{Object, Objects},
     shadow::Shadow,
 };
 
@@ -126,8 +126,63 @@ impl Node {
         self.sweep_at = LOCKS_MAX.max(self.count().saturating_mul(2)).min(HELD_MAX);
     }
 
+    /// Returns the keys that are used as locks, with their databases.
+    pub(super) fn used(&self) -> impl Iterator<Item = (u32, &[u8], Used<'_>)> {
+        let plain = self
+            .locks
+            .iter()
+            .flat_map(|(db, locks)| locks.iter().map(move |(key, lock)| (*db, &**key, Used::Plain(lock))));
+        let objects = self.objects.all().map(|(db, key, object)| (db, key, Used::Object(object)));
+        plain.chain(objects).filter(|(_, _, used)| used.lock().is_lock())
+    }
+
+    /// Returns a key's lock, if it is used as one.
+    pub(super) fn used_at(&self, db: u32, key: &[u8]) -> Option<Used<'_>> {
+        let plain = self.locks.get(&db).and_then(|locks| locks.get(key)).map(Used::Plain);
+        let used = plain.or_else(|| self.objects.get(db, key).map(Used::Object));
+        used.filter(|used| used.lock().is_lock())
+    }
+
     pub(super) fn count(&self) -> usize {
         self.locks.values().map(BTreeMap::len).sum()
+    }
+}
+
+/// A key that is used as a lock.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Used<'a> {
+    /// A lock with one holder.
+    Plain(&'a Lock),
+    /// A lock that several clients may hold, or a latch.
+    Object(&'a Object),
+}
+
+impl<'a> Used<'a> {
+    /// Returns the figures. Only those of a plain lock have a hold.
+    pub(super) fn lock(self) -> &'a Lock {
+        match self {
+            Used::Plain(lock) => lock,
+            Used::Object(object) => &object.lock,
+        }
+    }
+
+    /// Returns true if it has a holder whose lease is not over.
+    pub(super) fn is_held(self, now_us: i64) -> bool {
+        let now_ms = now_us.div_euclid(1_000);
+        match self {
+            Used::Plain(lock) => {
+                lock.hold.as_ref().is_some_and(|hold| hold.expires_ms.is_none_or(|at| at >= now_ms))
+            }
+            Used::Object(object) => object.is_held_at(now_ms),
+        }
+    }
+
+    /// Returns the number of waiting clients.
+    pub(super) fn waiters(self, now_us: i64) -> usize {
+        match self {
+            Used::Plain(lock) => lock.waiters(now_us),
+            Used::Object(object) => object.waiters(now_us),
+        }
     }
 }
 

@@ -9,7 +9,7 @@ use super::{
     command::Call,
     findings::{Findings, Place},
     latch::{self, Latch},
-    locks::Lock,
+    locks::{Figures, Lock},
     names::Names,
     patterns::{self, Patterns},
     queue::Queues,
@@ -74,13 +74,31 @@ impl Object {
                 (Some(shown), expires_ms)
             }
             State::Semaphore(semaphore) => {
-                let taken = semaphore.taken().filter(|taken| *taken > 0);
-                (taken.map(|taken| format!("{taken} permits")), None)
+                let shown = semaphore.taken().filter(|taken| *taken > 0).map(|taken| match taken {
+                    1 => "1 permit".to_owned(),
+                    _ => format!("{taken} permits"),
+                });
+                (shown, None)
             }
             State::Latch(latch) => {
                 (latch.count().filter(|count| *count > 0).map(|count| format!("count {count}")), None)
             }
         }
+    }
+
+    /// Returns true if [`Object::holder`] names a holder whose lease is not over.
+    pub(super) fn is_held_at(&self, now_ms: i64) -> bool {
+        match &self.state {
+            State::ReadWrite(lock) => lock.is_held() && lock.holders().1.is_none_or(|at| at >= now_ms),
+            State::Semaphore(semaphore) => semaphore.taken().is_some_and(|taken| taken > 0),
+            State::Latch(latch) => latch.count().is_some_and(|count| count > 0),
+        }
+    }
+
+    /// Returns the number of waiting clients. Those of a latch have subscribed to its end.
+    pub(super) fn waiters(&self, now_us: i64) -> usize {
+        let subscribed = if let State::Latch(latch) = &self.state { latch.waiters() } else { 0 };
+        self.lock.waiters(now_us) + subscribed
     }
 
     fn doubt(&mut self) {
@@ -117,11 +135,17 @@ pub(super) struct Objects {
     count: usize,
     /// The time at which idle objects were dropped.
     swept_us: i64,
+    /// The objects that were dropped, and their figures.
+    pub(super) dropped: (u64, Figures),
 }
 
 impl Objects {
     pub(super) fn has(&self, db: u32, key: &[u8]) -> bool {
-        self.objects.get(&db).is_some_and(|objects| objects.contains_key(key))
+        self.get(db, key).is_some()
+    }
+
+    pub(super) fn get(&self, db: u32, key: &[u8]) -> Option<&Object> {
+        self.objects.get(&db)?.get(key)
     }
 
     /// Returns the objects with their databases and keys.
@@ -213,8 +237,16 @@ impl Objects {
     fn insert(&mut self, db: u32, key: &[u8], state: State, at_us: i64) -> bool {
         if self.count >= OBJECTS_MAX && at_us.saturating_sub(self.swept_us) > IDLE_US / 10 {
             self.swept_us = at_us;
+            let dropped = &mut self.dropped;
             for objects in self.objects.values_mut() {
-                objects.retain(|_, object| object.is_held() || at_us - object.lock.last_us < IDLE_US);
+                objects.retain(|_, object| {
+                    let is_kept = object.is_held() || at_us - object.lock.last_us < IDLE_US;
+                    if !is_kept {
+                        dropped.0 += 1;
+                        dropped.1.join(&object.lock.figures);
+                    }
+                    is_kept
+                });
             }
             self.count = self.objects.values().map(BTreeMap::len).sum();
         }

@@ -10,7 +10,7 @@ use super::{
     findings::{Change, Finding, Kind},
     locks::{Figures, Lock, TENTHS},
     names::{date, key, length},
-    node::Node,
+    node::{Node, Used},
     tally::Durations,
 };
 use crate::judge::history::History;
@@ -143,21 +143,11 @@ impl Audit {
             lasted_us: node.first_us.map_or(0, |first| node.now_us - first),
             times: node.times,
             by_events: node.is_gentle,
-            dropped_locks: node.dropped.0,
+            dropped_locks: node.dropped.0 + node.objects.dropped.0,
         });
         let mut locks: Vec<LockRow> = Vec::new();
         for node in &self.nodes {
-            for (db, of_db) in &node.locks {
-                let used = of_db.iter().filter(|(_, lock)| lock.is_lock());
-                locks.extend(used.map(|(name, lock)| self.row(node, *db, name, lock, node.now_us)));
-            }
-            let used = node.objects.all().filter(|(_, _, object)| object.lock.is_lock());
-            locks.extend(used.map(|(db, name, object)| {
-                let (holder, expires_ms) = object.holder(self.findings.names);
-                let left_ms = expires_ms.map(|at| at.saturating_sub(node.now_us.div_euclid(1_000)));
-                let row = self.row(node, db, name, &object.lock, node.now_us);
-                LockRow { kind: object.kind(), holder, left_ms, ..row }
-            }));
+            locks.extend(node.used().map(|(db, name, used)| self.row(node, db, name, used, node.now_us)));
         }
         locks.sort_by(|one, other| {
             let busy = |row: &LockRow| std::cmp::Reverse(row.grants + row.refusals);
@@ -186,7 +176,19 @@ impl Audit {
     }
 
     /// Returns the row of a lock at a time of its node's server.
-    pub(super) fn row(&self, node: &Node, db: u32, name: &[u8], lock: &Lock, now_us: i64) -> LockRow {
+    pub(super) fn row(&self, node: &Node, db: u32, name: &[u8], used: Used<'_>, now_us: i64) -> LockRow {
+        let row = self.plain_row(node, db, name, used.lock(), now_us);
+        let Used::Object(object) = used else { return row };
+        let (holder, expires_ms) = match used.is_held(now_us) {
+            true => object.holder(self.findings.names),
+            false => (None, None),
+        };
+        let left_ms = expires_ms.map(|at| at.saturating_sub(now_us.div_euclid(1_000)));
+        LockRow { kind: object.kind(), holder, left_ms, waiters: used.waiters(now_us), ..row }
+    }
+
+    /// Returns the row of a lock with one holder.
+    fn plain_row(&self, node: &Node, db: u32, name: &[u8], lock: &Lock, now_us: i64) -> LockRow {
         let is_timed = node.times != Times::Unknown;
         let now_ms = now_us.div_euclid(1_000);
         let hold = lock.hold.as_ref().filter(|hold| hold.expires_ms.is_none_or(|at| at >= now_ms));

@@ -12,7 +12,7 @@ use super::{
     findings::{Finding, Kind},
     locks::{Figures, Lock, TENTHS},
     names::length,
-    node::Node,
+    node::{Node, Used},
     summary::{LockRow, Quantiles, aligned, lasted},
 };
 
@@ -115,22 +115,23 @@ impl Audit {
         }
         let findings =
             |node: &Node, db: u32, key: &[u8]| found.get(&(&*node.name, db, key)).copied().unwrap_or(0);
-        let mut ranked: Vec<(Rank<'_>, i64, &Node, &Lock)> = Vec::new();
+        let mut ranked: Vec<(Rank<'_>, i64, &Node, Used<'_>)> = Vec::new();
         for (at, node) in self.nodes.iter().enumerate() {
             let now_us = self.present_us(at, present);
-            for (db, key, lock) in locks(node) {
+            for (db, key, used) in node.used() {
+                let lock = used.lock();
                 let rank = (
                     Reverse(findings(node, db, key)),
                     !lacks_expiry(lock, now_us),
                     !is_due(lock, now_us),
-                    Reverse(lock.waiters(now_us)),
-                    !is_held(lock, now_us),
+                    Reverse(used.waiters(now_us)),
+                    !used.is_held(now_us),
                     Reverse(lock.figures.grants + lock.figures.refusals),
                     &*node.name,
                     db,
                     key,
                 );
-                ranked.push((rank, now_us, node, lock));
+                ranked.push((rank, now_us, node, used));
             }
         }
         // Of very many locks only a few are shown.
@@ -139,7 +140,7 @@ impl Audit {
         }
         ranked.truncate(most);
         ranked.sort_by(|one, other| one.0.cmp(&other.0));
-        let row = |(rank, now_us, node, lock): (Rank<'_>, i64, &Node, &Lock)| {
+        let row = |(rank, now_us, node, used): (Rank<'_>, i64, &Node, Used<'_>)| {
             let (Reverse(findings), has_expiry, is_in_time, .., db, key) = rank;
             let attention = match (findings, has_expiry, is_in_time) {
                 (1, ..) => Some("1 finding".to_owned()),
@@ -148,9 +149,10 @@ impl Audit {
                 (0, true, false) => Some("renewal is late".to_owned()),
                 (0, true, true) => None,
             };
-            let held = lock.hold.as_ref().filter(|hold| is_held(lock, now_us) && hold.since_us > 0);
+            let held = used.lock().hold.as_ref();
+            let held = held.filter(|hold| used.is_held(now_us) && hold.since_us > 0);
             TopRow {
-                row: self.row(node, db, key, lock, now_us),
+                row: self.row(node, db, key, used, now_us),
                 held_us: held.map(|hold| now_us - hold.since_us),
                 findings,
                 attention,
@@ -171,13 +173,15 @@ impl Audit {
             let now_us = self.present_us(at, present);
             totals.commands += node.commands;
             totals.add(&node.dropped.1);
-            for (_, _, lock) in locks(node) {
+            totals.add(&node.objects.dropped.1);
+            for (_, _, used) in node.used() {
+                let lock = used.lock();
                 totals.add(&lock.figures);
                 totals.locks += 1;
-                totals.held += u64::from(is_held(lock, now_us));
-                totals.waiters += lock.waiters(now_us) as u64;
+                totals.held += u64::from(used.is_held(now_us));
+                totals.waiters += used.waiters(now_us) as u64;
                 // The next command on the lock would count it.
-                let is_over = lock.hold.is_some() && !is_held(lock, node.now_us);
+                let is_over = lock.hold.is_some() && !used.is_held(node.now_us);
                 let is_moved = lock.hold.as_ref().is_some_and(|hold| hold.moved.is_some());
                 totals.expiries += u64::from(is_over && !is_moved && node.times == Times::Exact);
             }
@@ -189,18 +193,18 @@ impl Audit {
     pub fn rows_of(&self, chosen: &mut Chosen, present: &[Option<i64>]) -> Vec<LockRow> {
         let lock_at = |at: usize, db: u32, key: &[u8]| {
             let node = self.nodes.get(at)?;
-            let lock = node.locks.get(&db)?.get(key).filter(|lock| lock.is_lock())?;
-            Some((node, lock))
+            Some((node, node.used_at(db, key)?))
         };
         chosen.places.retain(|(at, db, key)| lock_at(*at, *db, key).is_some());
         let room = chosen.most - chosen.places.len();
         if room > 0 {
             let mut others: Vec<(Reverse<u64>, Spot)> = Vec::new();
             for (at, node) in self.nodes.iter().enumerate() {
-                for (db, key, lock) in locks(node) {
+                for (db, key, used) in node.used() {
+                    let figures = &used.lock().figures;
                     let place = (at, db, Box::from(key));
                     if !chosen.places.contains(&place) {
-                        others.push((Reverse(lock.figures.grants + lock.figures.refusals), place));
+                        others.push((Reverse(figures.grants + figures.refusals), place));
                     }
                 }
             }
@@ -208,8 +212,8 @@ impl Audit {
             chosen.places.extend(others.into_iter().take(room).map(|(_, place)| place));
         }
         let row = |(at, db, key): &Spot| {
-            let (node, lock) = lock_at(*at, *db, key)?;
-            Some(self.row(node, *db, key, lock, self.present_us(*at, present)))
+            let (node, used) = lock_at(*at, *db, key)?;
+            Some(self.row(node, *db, key, used, self.present_us(*at, present)))
         };
         chosen.places.iter().filter_map(row).collect()
     }
@@ -275,20 +279,6 @@ impl Totals {
     }
 }
 
-/// Returns the keys of a node that are used as locks.
-fn locks(node: &Node) -> impl Iterator<Item = (u32, &[u8], &Lock)> {
-    node.locks.iter().flat_map(|(db, locks)| {
-        let used = locks.iter().filter(|(_, lock)| lock.is_lock());
-        used.map(move |(key, lock)| (*db, &**key, lock))
-    })
-}
-
-/// Returns true if the lock has a holder whose lease is not over.
-fn is_held(lock: &Lock, now_us: i64) -> bool {
-    let now_ms = now_us.div_euclid(1_000);
-    lock.hold.as_ref().is_some_and(|hold| hold.expires_ms.is_none_or(|at| at >= now_ms))
-}
-
 /// Returns true for a hold that would stay if its holder died.
 fn lacks_expiry(lock: &Lock, now_us: i64) -> bool {
     lock.hold.as_ref().is_some_and(|hold| {
@@ -298,7 +288,8 @@ fn lacks_expiry(lock: &Lock, now_us: i64) -> bool {
 
 /// Returns true for a hold that its owner renewed before and should have renewed again.
 fn is_due(lock: &Lock, now_us: i64) -> bool {
-    let Some(hold) = lock.hold.as_ref().filter(|hold| hold.renewed > 0 && is_held(lock, now_us)) else {
+    let is_held = Used::Plain(lock).is_held(now_us);
+    let Some(hold) = lock.hold.as_ref().filter(|hold| hold.renewed > 0 && is_held) else {
         return false;
     };
     let (Some(lease_ms), Some(expires_ms)) = (hold.lease_ms, hold.expires_ms) else { return false };

@@ -200,3 +200,25 @@ fn the_page_shows_findings_with_their_nodes_and_runs_nothing() {
     assert!(page.contains("&lt;script&gt;a") && !page.contains("<script"), "{page}");
     assert!(page.contains("no findings") && page.contains("1 node and 1 lock"), "{page}");
 }
+
+/// A semaphore of two permits, one of which is granted.
+#[test]
+fn locks_of_several_holders_are_in_the_table_and_in_all_sums() {
+    let audit = taken(
+        "1700000000.000000 [0 10.0.0.1:1] \"EVALSHA\" \"241ce4e87e652b4f9b39d33cbcd7df9ee8ed906c\" \"2\" \
+         \"s\" \"redisson_sc:{s}\" \"2\" \"PUBLISH\"\n\
+         1700000000.000000 [0 lua] \"get\" \"s\"\n\
+         1700000000.000000 [0 lua] \"set\" \"s\" \"2\"\n\
+         1700000001.000000 [0 10.0.0.1:1] \"EVALSHA\" \"4f\" \"1\" \"s\" \"1\"\n\
+         1700000001.000000 [0 lua] \"get\" \"s\"\n\
+         1700000001.000000 [0 lua] \"decrby\" \"s\" \"1\"\n\
+         1700000002.000000 [0 10.0.0.1:1] \"PING\"\n",
+    );
+    let rows = audit.top(10, &[]);
+    let row = &rows[0].row;
+    assert_eq!((rows.len(), row.kind, row.holder.as_deref()), (1, "semaphore", Some("1 permit")));
+    let totals = audit.totals(&[]);
+    assert_eq!((totals.locks, totals.held, totals.grants), (1, 1, 1));
+    assert_eq!(audit.rows_of(&mut Chosen::new(1), &[])[0].kind, "semaphore");
+    assert_eq!(audit.changes_of(0), 1);
+}
