@@ -94,8 +94,12 @@ impl Audit {
     /// Returns true if a key is audited: hashes of Redisson, and keys of tokens that a pattern
     /// names.
     fn tracks(&self, key: &[u8], is_hash: bool) -> bool {
-        let is_named = self.settings.patterns.kind(key) == Some(Kinds::Token);
-        (is_hash || is_named || !self.settings.locks.is_empty()) && is_wanted(&self.settings, key)
+        let kind = self.settings.patterns.kind(key);
+        let is_named = kind == Some(Kinds::Token);
+        // The number of a semaphore is no token.
+        kind.is_none_or(Kinds::has_owner)
+            && (is_hash || is_named || !self.settings.locks.is_empty())
+            && is_wanted(&self.settings, key)
     }
 
     /// Follows one command of a file.

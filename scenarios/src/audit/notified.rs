@@ -271,7 +271,7 @@ impl Gentle {
                 self.search.cursor = cursor.text().to_vec();
                 let db = self.db;
                 for key in keys.flat() {
-                    self.watched.found((db, key.text().into()));
+                    self.watched.found(audit, (db, key.text().into()));
                 }
                 if matches!(self.search.cursor.as_slice(), b"" | b"0") {
                     self.search.cursor.clear();

@@ -24,6 +24,13 @@ pub(super) enum Kind {
     None,
 }
 
+impl Kind {
+    /// Returns true for a lock whose key has its only owner, as the value or as a field.
+    pub(super) fn has_owner(self) -> bool {
+        matches!(self, Kind::Token | Kind::Hash)
+    }
+}
+
 /// The file as it is written.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -47,16 +47,14 @@ enum Effect {
     IsNew,
     /// The event says nothing that others do not say.
     Nothing,
-    /// The key is no lock.
+    /// The key is no lock, such as a counter: a semaphore or a latch.
     Foreign,
 }
 
 impl Effect {
     fn of(event: &[u8]) -> Effect {
         match event {
-            b"set" | b"setrange" | b"append" | b"incrby" | b"decrby" | b"incrbyfloat" => {
-                Effect::Writes(Some(false))
-            }
+            b"set" => Effect::Writes(Some(false)),
             b"hset" | b"hincrby" | b"hincrbyfloat" | b"hdel" => Effect::Writes(Some(true)),
             b"rename_to" | b"move_to" | b"copy_to" | b"restore" => Effect::Writes(None),
             b"expire" => Effect::Leases,
@@ -181,9 +179,22 @@ impl Watched {
     }
 
     /// Watches a key that SCAN has found.
-    pub(super) fn found(&mut self, id: Id) {
-        if !self.keys.contains_key(&id) && self.has_room() {
-            self.keys.insert(id, Seen { is_lock: self.is_named, is_dirty: true, ..Seen::default() });
+    pub(super) fn found(&mut self, audit: &Audit, id: Id) {
+        if self.keys.contains_key(&id) {
+            return;
+        }
+        let Some(is_lock) = self.named(audit, &id.1) else { return };
+        if self.has_room() {
+            self.keys.insert(id, Seen { is_lock, is_dirty: true, ..Seen::default() });
+        }
+    }
+
+    /// Returns true for a key that the user names as a lock; `None` if a pattern's kind has no owner
+    /// that a read shows.
+    fn named(&self, audit: &Audit, key: &[u8]) -> Option<bool> {
+        match audit.settings.patterns.kind(key) {
+            None => Some(self.is_named),
+            Some(kind) => kind.has_owner().then_some(true),
         }
     }
 
@@ -204,12 +215,13 @@ impl Watched {
         self.new_events += 1;
         let effect = Effect::of(event);
         if !self.keys.contains_key(&id) {
+            let Some(is_lock) = self.named(audit, &id.1) else { return };
             // Redisson acquires by HINCRBY. Other hashes are many.
-            let begins = self.is_named && !matches!(effect, Effect::Foreign | Effect::Ends(_));
+            let begins = is_lock && !matches!(effect, Effect::Foreign | Effect::Ends(_));
             if !(begins || event == b"hincrby") || !self.has_room() {
                 return;
             }
-            self.keys.insert(id.clone(), Seen { is_lock: self.is_named, ..Seen::default() });
+            self.keys.insert(id.clone(), Seen { is_lock, ..Seen::default() });
         }
         let number = self.events;
         let Some(seen) = self.keys.get_mut(&id) else { return };
@@ -240,7 +252,14 @@ impl Watched {
             Effect::Ends(end) => self.ended(audit, &id, end, &call),
             Effect::IsNew if seen.is_present => self.ended(audit, &id, End::Unknown, &call),
             Effect::IsNew | Effect::Nothing => {}
-            Effect::Foreign => (seen.is_foreign, seen.is_dirty) = (true, false),
+            Effect::Foreign => {
+                (seen.is_foreign, seen.is_dirty) = (true, false);
+                let node = audit.nodes.get_mut(self.node);
+                let lock = node.and_then(|node| node.locks.get_mut(&id.0)?.get_mut(&id.1));
+                if let Some(lock) = lock {
+                    lock.ends(at_us, End::Unknown);
+                }
+            }
         }
     }
 
@@ -270,6 +289,7 @@ impl Watched {
         let Some(seen) = self.keys.get_mut(id) else { return };
         let was_present = std::mem::replace(&mut seen.is_present, false);
         let since_us = std::mem::take(&mut seen.since_us);
+        let was_foreign = seen.is_foreign;
         (seen.writes, seen.write_us) = (0, 0);
         (seen.is_fresh, seen.is_dirty, seen.is_foreign) = (false, false, false);
         (seen.bare, seen.flushes, seen.ttl, seen.absent) = (None, None, None, None);
@@ -281,7 +301,7 @@ impl Watched {
         lock.last_us = call.at_us;
         let Some(hold) = &lock.hold else {
             // A hold between two reads: its owner is unknown.
-            if was_present {
+            if was_present && !was_foreign {
                 lock.figures.grants += 1;
                 match end {
                     End::Released => lock.figures.releases += 1,
@@ -434,6 +454,7 @@ impl Watched {
                 }
             }
             None => {
+                let is_redisson = seen.is_hash == Some(true) && scripts::is_redisson_owner(owner.as_bytes());
                 let since_us = seen.since_us;
                 let set_us = if seen.write_us > 0 { seen.write_us } else { at_us };
                 let hold = Hold {
@@ -448,7 +469,7 @@ impl Watched {
                     is_sure: true,
                     moved: None,
                 };
-                lock.library = lock.library.or((seen.is_hash == Some(true)).then_some("Redisson"));
+                lock.library = lock.library.or(is_redisson.then_some("Redisson"));
                 lock.begins(hold, "");
                 lock.figures.without_expiry += u64::from(expires_ms.is_none());
                 seen.bare = None;

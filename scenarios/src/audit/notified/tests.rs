@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::audit::{Settings, Summary};
+use crate::audit::{Settings, Summary, patterns::Patterns};
 
 #[test]
 fn the_setting_has_the_classes_or_says_what_it_lacks() {
@@ -39,8 +39,12 @@ const BEGIN_US: i64 = 1_700_000_000_000_000;
 
 impl Server {
     fn new(locks: &[&str]) -> Server {
+        Server::with(locks, Patterns::default())
+    }
+
+    fn with(locks: &[&str], patterns: Patterns) -> Server {
         let locks = locks.iter().map(|lock| (*lock).to_owned()).collect();
-        let mut audit = Audit::new(Settings { locks, reveal: true, ..Settings::default() });
+        let mut audit = Audit::new(Settings { locks, patterns, reveal: true, ..Settings::default() });
         let node = audit.node("n1");
         let (gentle, bytes) = Gentle::begin(&mut audit, node);
         let keys = BTreeMap::new();
@@ -271,6 +275,42 @@ fn without_patterns_only_hashes_of_redisson_are_locks() {
         ("stock", Some(owner), Some("Redisson"))
     );
     assert!(summary.text().contains("keyspace events"), "{}", summary.text());
+}
+
+/// A semaphore has a number without an expiry, and its holders change it.
+#[test]
+fn a_counter_is_no_lock() {
+    let semaphore = "[[lock]]\nkeys = \"lock:s\"\nkind = \"semaphore\"\n";
+    let semaphore = Patterns::parse(semaphore).expect("a file");
+    let rows = [(Patterns::default(), true), (semaphore, false)];
+    for (patterns, is_used) in rows {
+        let mut server = Server::with(&["lock:*"], patterns);
+        server.set("lock:s", "2", -1);
+        server.events("lock:s", "set");
+        server.poll(100);
+        if is_used {
+            server.set("lock:s", "1", -1);
+            server.events("lock:s", "decrby");
+        }
+        for _ in 0..6 {
+            server.poll(500);
+        }
+        assert_eq!(server.found(), [""; 0]);
+        assert!(server.summary().locks.iter().all(|row| row.holder.is_none()));
+    }
+}
+
+#[test]
+fn a_token_that_a_pattern_names_is_a_lock() {
+    let patterns = Patterns::parse("[[lock]]\nkeys = \"job:*\"\nkind = \"token\"\n").expect("a file");
+    let mut server = Server::with(&[], patterns);
+    server.events("job:a", "set expire");
+    server.events("cache", "set expire");
+    server.set("job:a", "one", 30_000);
+    server.poll(10);
+    let summary = server.summary();
+    assert_eq!(summary.locks.len(), 1);
+    assert_eq!((summary.locks[0].holder.as_deref(), summary.locks[0].library), (Some("one"), None));
 }
 
 #[test]
