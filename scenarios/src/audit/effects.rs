@@ -191,7 +191,7 @@ impl Audit {
 
 fn hold(owner: String, levels: u32, expires_ms: Option<i64>, grant: Rc<Call>) -> Hold {
     let at_us = grant.at_us;
-    let lease_ms = expires_ms.filter(|_| at_us > 0).map(|at| at - at_us / 1_000);
+    let lease_ms = expires_ms.filter(|_| at_us > 0).map(|at| at.saturating_sub(at_us / 1_000));
     let (since_us, set_us, renewed, is_sure) = (at_us, at_us, 0, true);
     Hold { owner, since_us, set_us, lease_ms, expires_ms, levels, renewed, grant, is_sure, moved: None }
 }
@@ -295,7 +295,8 @@ impl Effect<'_> {
         let is_first = hold.expires_ms.is_none();
         let is_same = hold.expires_ms == expires_ms;
         (hold.expires_ms, hold.set_us) = (expires_ms, self.at_us());
-        hold.lease_ms = expires_ms.filter(|_| self.is_known).map(|at| at - self.at_us() / 1_000);
+        hold.lease_ms =
+            expires_ms.filter(|_| self.is_known).map(|at| at.saturating_sub(self.at_us() / 1_000));
         if is_first && hold.grant.at_us == self.at_us() && expires_ms.is_some() {
             lock.figures.without_expiry = lock.figures.without_expiry.saturating_sub(1);
         } else if !is_first && !is_same && !takes_expiry {

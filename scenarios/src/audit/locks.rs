@@ -202,7 +202,7 @@ impl Lock {
         }
         // Some sources do not show when a hold began.
         if hold.since_us > 0 {
-            self.figures.holds.add(at_us - hold.since_us);
+            self.figures.holds.add(at_us.saturating_sub(hold.since_us));
         }
         if end == End::Released {
             self.released_us = Some(at_us);
@@ -290,7 +290,7 @@ impl Lock {
             (hold.lease_ms.map(|lease| lease.saturating_mul(1_000)), at_us - hold.set_us);
         hold.expires_ms = expires_ms;
         hold.set_us = at_us;
-        hold.lease_ms = expires_ms.map(|at| at - at_us.div_euclid(1_000));
+        hold.lease_ms = expires_ms.map(|at| at.saturating_sub(at_us.div_euclid(1_000)));
         let lease_us = lease_us.filter(|lease| *lease > 0 && is_renewal)?;
         hold.renewed += 1;
         self.figures.renewals += 1;

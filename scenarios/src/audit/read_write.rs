@@ -182,7 +182,7 @@ impl ReadWrite {
                 "EXPIREAT" => number(2).map(|secs| secs.saturating_mul(1_000)),
                 _ => None,
             };
-            let lease_ms = self.expires_ms.map(|at| at - call.at_ms());
+            let lease_ms = self.expires_ms.map(|at| at.saturating_sub(call.at_ms()));
             for (_, holder) in self.holders.iter_mut().filter(|(owner, _)| owner.ends_with(WRITE)) {
                 (holder.lease_ms, holder.set_us) = (lease_ms, call.at_us);
             }
@@ -245,7 +245,7 @@ impl ReadWrite {
             End::Expired => lock.figures.expiries += 1,
             End::Broken | End::Unknown => lock.figures.broken += 1,
         }
-        lock.figures.holds.add(ended_us - holder.since_us);
+        lock.figures.holds.add(ended_us.saturating_sub(holder.since_us));
         if self.past.len() >= PAST_MAX {
             self.past.pop_front();
         }
@@ -426,7 +426,7 @@ impl ReadWrite {
             return;
         }
         let does = if purpose == Purpose::Renew { "renewed" } else { "released" };
-        let late = length(call.at_us - past.ended_us);
+        let late = length(call.at_us.saturating_sub(past.ended_us));
         let lease =
             past.lease_ms.map_or_else(|| "unknown length".to_owned(), |ms| length(ms.saturating_mul(1_000)));
         let mut parts = vec![(&past.grant, "granted it")];

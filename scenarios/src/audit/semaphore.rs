@@ -71,7 +71,7 @@ pub(super) struct Semaphore {
 impl Semaphore {
     /// Returns the number of granted permits, if it is known.
     pub(super) fn taken(&self) -> Option<i64> {
-        Some(self.total.as_ref()?.0 - self.free?)
+        Some(self.total.as_ref()?.0.saturating_sub(self.free?))
     }
 
     pub(super) fn is_held(&self) -> bool {
@@ -184,7 +184,8 @@ impl Semaphore {
     /// Ends a permit: by its holder, or by a script that found its deadline passed.
     fn ends(&mut self, lock: &mut Lock, call: &Rc<Call>, id: &[u8], is_own: bool) {
         let Some(permit) = self.out.remove(id) else { return };
-        lock.figures.holds.add(call.at_us.min(permit.deadline_ms.saturating_mul(1_000)) - permit.since_us);
+        let ended_us = call.at_us.min(permit.deadline_ms.saturating_mul(1_000));
+        lock.figures.holds.add(ended_us.saturating_sub(permit.since_us));
         if is_own {
             lock.figures.releases += 1;
             lock.released_us = Some(call.at_us);
@@ -287,7 +288,7 @@ impl Semaphore {
                 past.finding = blame(findings, *kind, place, call.at_us, says, &parts);
                 continue;
             }
-            let late = length(call.at_us - past.permit.deadline_ms.saturating_mul(1_000));
+            let late = late_by(call, &past.permit);
             let total = self.total.as_ref().map(|(total, _)| *total).filter(|total| others >= *total);
             let newest =
                 self.out.values().max_by_key(|permit| permit.since_us).map(|permit| permit.grant.clone());
@@ -308,7 +309,7 @@ impl Semaphore {
         }
         for id in late {
             let Some(permit) = self.out.get(&id) else { continue };
-            let late = length(call.at_us - permit.deadline_ms.saturating_mul(1_000));
+            let late = late_by(call, permit);
             over(findings, place, &permit.grant.clone(), call, &late);
         }
     }
@@ -377,6 +378,11 @@ fn blame(
         finding.is_confirmed = true;
     }
     Some(at)
+}
+
+/// Returns the time from a permit's deadline to a call in words. Any score may be a deadline.
+fn late_by(call: &Call, permit: &Permit) -> String {
+    length(call.at_us.saturating_sub(permit.deadline_ms.saturating_mul(1_000)))
 }
 
 /// Adds the finding that a permit was released after its end.
