@@ -169,7 +169,7 @@ impl Objects {
         is_wanted: impl Fn(&[u8]) -> bool,
         findings: &mut Findings,
     ) {
-        self.queues.follow(node, call, findings);
+        self.queues.follow(node, call, &is_wanted, findings);
         let mut keys: Vec<(u32, Box<[u8]>)> = Vec::new();
         let add = |keys: &mut Vec<(u32, Box<[u8]>)>, db: u32, key: &[u8]| {
             if !keys.iter().any(|(of, known)| *of == db && **known == *key) {

@@ -47,7 +47,14 @@ impl Queues {
     }
 
     /// Follows a call on queues: waiters come, ask again, leave, or are granted the lock.
-    pub(super) fn follow(&mut self, node: &str, call: &Rc<Call>, findings: &mut Findings) {
+    /// `is_wanted` says which keys are audited.
+    pub(super) fn follow(
+        &mut self,
+        node: &str,
+        call: &Rc<Call>,
+        is_wanted: impl Fn(&[u8]) -> bool,
+        findings: &mut Findings,
+    ) {
         if !call.command.verb.calls_script() {
             return self.deleted(call);
         }
@@ -56,7 +63,8 @@ impl Queues {
         if call.script.is_empty() || !keys.iter().any(|key| is_queue(key)) {
             return;
         }
-        let Some(key) = keys.iter().find(|key| !key.starts_with(b"redisson_")) else { return };
+        let key = keys.iter().find(|key| !key.starts_with(b"redisson_"));
+        let Some(key) = key.filter(|key| is_wanted(key)) else { return };
         let id = (call.command.db, key.clone());
         if !self.queues.contains_key(&id) {
             if self.queues.len() >= QUEUES_MAX || !call.script.iter().any(is_joined) {

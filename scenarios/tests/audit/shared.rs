@@ -292,6 +292,8 @@ fn a_queue_from_before_the_capture_is_not_guessed() {
     // Both were in the queue, in this order.
     let passed = waits(0, one) + &waits(5, other) + &takes(10, other);
     assert_eq!(kinds(&of_text(&(passed.clone() + &asks(20, one)))), ["overtaken"]);
+    let none = "[[lock]]\nkeys = \"*\"\nkind = \"none\"\n";
+    assert_eq!(kinds(&named(none, &(passed.clone() + &asks(20, one)))), Vec::<String>::new());
     // It asks no more.
     assert_eq!(kinds(&of_text(&passed)), Vec::<String>::new());
 }

@@ -21,6 +21,7 @@ const TICK: Duration = Duration::from_millis(100);
 
 /// The number of ticks between two updates of the output.
 const TICKS_OF_OUTPUT: u64 = 10;
+
 /// The shortest interval of reads.
 pub(super) const POLL_MIN: Duration = TICK;
 
@@ -168,12 +169,17 @@ impl<'a> Watch<'a> {
     /// Shows the events since the last call, and the present state.
     fn show(&mut self) {
         let now_us = real::wall().as_micros();
+        let is_gentle = self.manner.poll.is_some();
         let line = |node: &Node| view::Line {
             name: node.name.clone(),
             number: node.number,
             is_open: node.is_open,
             // Of a node that is gone, too: its leases end, and its waiters give up.
-            present_us: node.stream.nearest_us.map(|nearest| now_us - nearest),
+            present_us: match is_gentle {
+                // Events have the time of this machine.
+                true => Some(now_us),
+                false => node.stream.nearest_us.map(|nearest| now_us - nearest),
+            },
             lag_us: node.stream.lag_us,
             read_bytes: node.stream.bytes,
         };
@@ -223,6 +229,7 @@ impl<'a> Watch<'a> {
     fn events(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
         let node = &mut self.nodes[at];
         let Some(gentle) = &mut node.gentle else { return Ok(()) };
+        node.stream.bytes += bytes.len() as u64;
         let now_us = real::wall().as_micros();
         gentle.take(self.audit, bytes, now_us).map_err(|why| miette!("{}: {why}", node.name))?;
         if node.is_open || !gentle.is_ready() {
