@@ -62,9 +62,11 @@ impl Audit {
         let (left, right) = self.nodes.split_at_mut(old.max(new));
         let (old, new) =
             if old < new { (&mut left[old], &mut right[0]) } else { (&mut right[0], &mut left[new]) };
-        // Holds from an earlier time as a master are outdated.
+        // Holds from an earlier time as a master are outdated. Clients of a master that is gone
+        // wait for its latches no more, and have its permits no more.
         new.has_gap = false;
         new.objects.doubt();
+        old.objects.doubt();
         for (db, locks) in &mut new.locks {
             for (key, lock) in locks.iter_mut().filter(|(_, lock)| lock.hold.is_some()) {
                 lock.hold = None;

@@ -8,7 +8,7 @@ use super::{
     findings::{Change, Finding},
     locks::TENTHS,
     names::length,
-    summary::{LockRow, Quantiles, Summary, lasted},
+    summary::{BY_EVENTS, LockRow, Quantiles, Summary, lasted},
 };
 use crate::report::escape::escape;
 
@@ -64,6 +64,7 @@ impl Summary {
         let rows = self.nodes.iter().take(ROWS_MAX).map(|node| {
             let until = node.until.as_deref().unwrap_or("-");
             let exactness = match node.times {
+                Times::Exact if node.by_events => BY_EVENTS,
                 Times::Exact => "",
                 Times::Seconds => "times are exact to the second",
                 Times::Unknown => "times are unknown: findings that need them are not made",
@@ -176,7 +177,7 @@ impl Summary {
             };
             vec![
                 cell("name", self.named(&row.node, row.db, &row.lock)),
-                cell("", row.library.unwrap_or("-")),
+                cell("", row.origin()),
                 cell("", row.holder.as_deref().unwrap_or("-")),
                 cell("number", row.left_ms.map_or_else(dash, |ms| length(ms.saturating_mul(1_000)))),
                 cell("number", row.waiters),

@@ -111,6 +111,18 @@ pub struct LockRow {
     pub lateness: [u64; TENTHS],
 }
 
+impl LockRow {
+    /// Returns the library, and the kind if it is no ordinary lock.
+    pub(super) fn origin(&self) -> String {
+        match (self.library, self.kind) {
+            (library, "lock") => library.unwrap_or("-").to_owned(),
+            (library, kind) => {
+                format!("{}{kind}", library.map(|name| format!("{name} ")).unwrap_or_default())
+            }
+        }
+    }
+}
+
 /// The outcome of an audit.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -231,8 +243,9 @@ const NAME_THEM: &str = "An append-only file has neither NX nor scripts, so a lo
                          name locks by --lock PATTERN.";
 
 /// The limits of an audit by keyspace events.
-const BY_EVENTS: &str = "Keyspace events name neither senders nor values: a DEL by hand looks like a release, and \
-                         requests that were refused, waiters and holders that came back late are not seen.";
+pub(super) const BY_EVENTS: &str =
+    "Keyspace events name neither senders nor values: a DEL by hand looks like a release, and \
+     requests that were refused, waiters and holders that came back late are not seen.";
 
 /// The most rows of a list in text.
 const ROWS_MAX: usize = 20;
@@ -364,12 +377,7 @@ impl Summary {
             let node = if self.nodes.len() > 1 { format!("{} ", row.node) } else { String::new() };
             rows.push([
                 format!("{node}{}{db}", row.lock),
-                match (row.library, row.kind) {
-                    (library, "lock") => library.unwrap_or("-").to_owned(),
-                    (library, kind) => {
-                        format!("{}{kind}", library.map(|name| format!("{name} ")).unwrap_or_default())
-                    }
-                },
+                row.origin(),
                 row.holder.clone().unwrap_or_else(|| "-".to_owned()),
                 row.left_ms.map_or_else(|| "-".to_owned(), |ms| length(ms.saturating_mul(1_000))),
                 row.waiters.to_string(),
