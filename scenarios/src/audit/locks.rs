@@ -124,6 +124,13 @@ pub(super) struct Figures {
 }
 
 impl Figures {
+    /// Counts a renewal at which this share of the lease had passed, in percent.
+    pub(super) fn passes(&mut self, percent: i64) {
+        let tenth = usize::try_from(percent / 10).unwrap_or(0).min(TENTHS - 1);
+        self.lateness[tenth] += 1;
+        self.passed_percent = self.passed_percent.saturating_add(u64::try_from(percent).unwrap_or(0));
+    }
+
     /// Adds the figures of another lock.
     pub(super) fn join(&mut self, other: &Figures) {
         self.grants += other.grants;
@@ -295,10 +302,7 @@ impl Lock {
         hold.renewed += 1;
         self.figures.renewals += 1;
         let percent = passed_us.max(0).saturating_mul(100) / lease_us;
-        let tenth = usize::try_from(percent / 10).unwrap_or(0).min(TENTHS - 1);
-        self.figures.lateness[tenth] += 1;
-        self.figures.passed_percent =
-            self.figures.passed_percent.saturating_add(u64::try_from(percent).unwrap_or(0));
+        self.figures.passes(percent);
         Some(percent)
     }
 }

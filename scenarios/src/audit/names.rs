@@ -11,6 +11,9 @@ const KEY_MAX: usize = 200;
 /// The most words of a command that are shown.
 const WORDS_MAX: usize = 12;
 
+/// The part of a key that ends with a reader's hold; the owner is before it, in two parts.
+const READ_HOLD: &str = ":rwlock_timeout";
+
 /// Options of commands, which are no values.
 const OPTIONS: &[&[u8]] = &[
     b"NX", b"XX", b"GT", b"LT", b"PX", b"EX", b"PXAT", b"EXAT", b"GET", b"KEEPTTL", b"IFEQ", b"ASYNC",
@@ -42,7 +45,9 @@ impl Names {
             let is_option = OPTIONS.iter().any(|option| word.eq_ignore_ascii_case(option));
             words.push(if is_text {
                 script(word)
-            } else if is_number || is_option || keys.contains(word) {
+            } else if keys.contains(word) {
+                self.key(word)
+            } else if is_number || is_option {
                 key(word)
             } else {
                 self.value(&String::from_utf8_lossy(word))
@@ -52,6 +57,18 @@ impl Names {
             words.push("..".to_owned());
         }
         words.join(" ")
+    }
+
+    /// Returns a key. One that ends with a reader's hold has the name of its owner in it, which is
+    /// hashed.
+    fn key(self, word: &[u8]) -> String {
+        let text = String::from_utf8_lossy(word);
+        let Some((before, after)) = text.split_once(READ_HOLD).filter(|_| !self.reveal) else {
+            return key(word);
+        };
+        let Some((at, _)) = before.rmatch_indices(':').nth(1) else { return key(word) };
+        let (name, owner) = (&before[..at], self.value(&before[at + 1..]));
+        key(format!("{name}:{owner}{READ_HOLD}{after}").as_bytes())
     }
 
     /// Returns the command of a call with its sender.
@@ -147,6 +164,10 @@ mod tests {
                 "EVALSHA 149c5a8b 1 a #2bb80d53",
             ),
             (r#""setnx" "a" "12345""#, "SETNX a #5994471a"),
+            (
+                r#""EVALSHA" "149c5a8bf18676fd99e9e6e24923bd64d9b62f94" "1" "{a}:id-1:5:rwlock_timeout""#,
+                "EVALSHA 149c5a8b 1 {a}:#f10221b2:rwlock_timeout",
+            ),
             (r#""DEL" "a\n" "b""#, r"DEL a\n b"),
         ];
         for (text, expected) in rows {

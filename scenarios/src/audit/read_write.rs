@@ -11,7 +11,7 @@ use std::{
 use super::{
     command::{Call, Command, Verb},
     findings::{Findings, Kind, Place},
-    locks::{End, Lock, TENTHS},
+    locks::{End, Lock},
     names::length,
     scripts::{self, Purpose},
 };
@@ -166,10 +166,10 @@ impl ReadWrite {
             if let Some(holder) = self.holders.get_mut(&text(2)) {
                 if holder.since_us < call.at_us {
                     let lease_us = holder.lease_ms.map(|ms| ms.saturating_mul(1_000)).filter(|us| *us > 0);
-                    let tenth =
-                        lease_us.map(|us| (call.at_us - holder.set_us).max(0).saturating_mul(10) / us);
-                    let tenth = tenth.map(|tenth| usize::try_from(tenth).unwrap_or(0).min(TENTHS - 1));
-                    tenth.into_iter().for_each(|at| lock.figures.lateness[at] += 1);
+                    if let Some(lease_us) = lease_us {
+                        let passed_us = (call.at_us - holder.set_us).max(0);
+                        lock.figures.passes(passed_us.saturating_mul(100) / lease_us);
+                    }
                     lock.figures.renewals += 1;
                 }
                 holder.set_us = call.at_us;

@@ -243,8 +243,7 @@ const NAME_THEM: &str = "An append-only file has neither NX nor scripts, so a lo
                          name locks by --lock PATTERN.";
 
 /// The limits of an audit by keyspace events.
-pub(super) const BY_EVENTS: &str =
-    "Keyspace events name neither senders nor values: a DEL by hand looks like a release, and \
+pub(super) const BY_EVENTS: &str = "Keyspace events name neither senders nor values: a DEL by hand looks like a release, and \
      requests that were refused, waiters and holders that came back late are not seen.";
 
 /// The most rows of a list in text.
