@@ -54,7 +54,8 @@ pub(super) struct Audit {
     #[arg(long = "for", value_name = "TIME")]
     length: Option<Span>,
     /// Audit servers by keyspace events and a few reads, without MONITOR. The server must send the
-    /// events: notify-keyspace-events Kg$hxe. Locks that are no hashes of Redisson need --lock
+    /// events: notify-keyspace-events Kg$hxe. Locks that are no hashes of Redisson need --lock or
+    /// --patterns
     #[arg(long, conflicts_with_all = ["history", "scenario"])]
     gentle: bool,
     /// Read the keys that changed at this interval

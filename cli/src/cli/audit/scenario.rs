@@ -17,6 +17,8 @@ use crate::{
 
 /// The options of the scenario of a finding.
 #[derive(Debug, Args)]
+// Two structures of this name would be two groups of one name.
+#[group(skip)]
 pub(super) struct Options {
     /// Write the smallest scenario that shows the first finding in the simulated world. The exit
     /// status is then 0 if it does, 1 without such a finding, and 2 if an assumption is missing

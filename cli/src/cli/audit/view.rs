@@ -23,6 +23,8 @@ const OTHER_LINES: usize = 3;
 
 /// The options of a live audit's output.
 #[derive(Debug, Args)]
+// Two structures of this name would be two groups of one name.
+#[group(skip)]
 pub(super) struct Options {
     /// While servers are audited, print only findings and changes of nodes, and no table of the
     /// locks, also on a terminal
