@@ -181,10 +181,12 @@ impl Objects {
                 add(&mut keys, call.command.db, key);
             }
         }
+        // Looked for once: a script may have thousands of keys.
+        let has_mode = call.script.iter().any(read_write::is_mode);
         for command in call.acts() {
             for key in command.keys() {
                 let is_known = self.has(command.db, key);
-                if is_known || is_wanted(key) && self.begins(command.db, key, call, named) {
+                if is_known || is_wanted(key) && self.begins(command.db, key, call, named, has_mode) {
                     add(&mut keys, command.db, key);
                 }
             }
@@ -197,20 +199,23 @@ impl Objects {
         }
     }
 
-    /// Makes a key an object's if the call does. Returns true then.
-    fn begins(&mut self, db: u32, key: &[u8], call: &Call, named: &Patterns) -> bool {
+    /// Makes a key an object's if the call does. Returns true then. `has_mode` says if the script
+    /// uses the mode of any hash.
+    fn begins(&mut self, db: u32, key: &[u8], call: &Call, named: &Patterns, has_mode: bool) -> bool {
         if !call.command.verb.calls_script() || call.script.is_empty() {
             return false;
         }
         let state = match named.kind(key) {
             Some(patterns::Kind::Token | patterns::Kind::Hash | patterns::Kind::None) => return false,
-            Some(patterns::Kind::ReadWrite) if read_write::begins(call, key, true) => {
+            Some(patterns::Kind::ReadWrite) if has_mode && read_write::begins(call, key, true) => {
                 State::ReadWrite(ReadWrite::default())
             }
             Some(patterns::Kind::Semaphore) => State::Semaphore(Semaphore::default()),
             Some(patterns::Kind::Latch) => State::Latch(Latch::default()),
             Some(patterns::Kind::ReadWrite) => return false,
-            None if read_write::begins(call, key, false) => State::ReadWrite(ReadWrite::default()),
+            None if has_mode && read_write::begins(call, key, false) => {
+                State::ReadWrite(ReadWrite::default())
+            }
             None => {
                 // The first key is the object's, and the channel has its name.
                 if call.command.keys().first().is_none_or(|first| **first != *key) {
