@@ -189,8 +189,8 @@ impl Watched {
         }
     }
 
-    /// Returns true for a key that the user names as a lock; `None` if a pattern's kind has no owner
-    /// that a read shows.
+    /// Returns true for a key that the user names as a lock; `None` if a read shows no owner of its
+    /// kind.
     fn named(&self, audit: &Audit, key: &[u8]) -> Option<bool> {
         match audit.settings.patterns.kind(key) {
             None => Some(self.is_named),
