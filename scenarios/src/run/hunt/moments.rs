@@ -144,7 +144,7 @@ impl Moments {
             What::Cut { from, to, one_way } => {
                 arrives(from, to) || (!one_way && arrives(to, from)) || has_edge(from) || has_edge(to)
             }
-            // A clock decides when a belief or a lease ends, even if its host does nothing any more.
+            // A clock decides when a belief or a lease ends, even if its host is idle by then.
             What::Suspend { .. } | What::ClockStep { .. } | What::Crash { .. } | What::Restart { .. } => true,
         }
     }
