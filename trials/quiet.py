@@ -39,7 +39,7 @@ class Peer:
         pipe, log = subprocess.PIPE, subprocess.DEVNULL
         self.process = subprocess.Popen(["sh", "-c", command], cwd=ROOT, stdin=pipe, stdout=pipe, stderr=log, text=True)
         self.hello = json.loads(self.process.stdout.readline())
-        self.answers, self.asked, self.lock = {}, 0, threading.Lock()
+        self.answers, self.asked, self.lock, self.failed = {}, 0, threading.Lock(), None
         threading.Thread(target=self.read, daemon=True).start()
         self.keys = {f"{name}:{lock}": self.hello.get("key", "{}").replace("{}", f"{name}:{lock}") for lock in NAMES}
         locks = [{"lock": lock, "name": lock, "nodes": [f"127.0.0.1:{port}"]} for lock in self.keys]
@@ -59,6 +59,12 @@ class Peer:
             self.process.stdin.write(json.dumps({"id": number, "type": kind, **what}) + "\n")
             self.process.stdin.flush()
         return {**answer.get(timeout=60), "id": number}
+
+    def work(self, end):
+        try:
+            self.load(end)
+        except Exception as error:
+            self.failed = f"process {self.number} of {self.name} did not work until the end: {error!r}"
 
     def load(self, end):
         """Acquires and releases until the end."""
@@ -138,7 +144,7 @@ def main():
             print(f"{len(peers)} processes of {len(commands)} libraries on {options.server.name}", flush=True)
             time.sleep(max(0.0, begun + LEASE_MS / 1000 + 0.5 - time.monotonic()))
             end = time.monotonic() + options.minutes * 60
-            threads = [threading.Thread(target=peer.load, args=(end,)) for peer in peers]
+            threads = [threading.Thread(target=peer.work, args=(end,)) for peer in peers]
             [thread.start() for thread in threads]
             [thread.join() for thread in threads]
             time.sleep(0.5)
@@ -146,7 +152,7 @@ def main():
             said, _ = audit.communicate(timeout=60)
             summary = json.loads(said)
             print(f"{summary['nodes'][0]['commands']} commands, {len(summary['notices'])} notices")
-            wrong = wrong_in(summary, peers)
+            wrong = [peer.failed for peer in peers if peer.failed] + wrong_in(summary, peers)
         finally:
             for process in reversed(processes):
                 process.kill()

@@ -176,7 +176,10 @@ func (h *bsmHold) extend(lease time.Duration) (message, error) {
 	if errors.Is(err, redislock.ErrNotObtained) {
 		return nil, notHeld{err}
 	}
-	return h.until(message{}), err
+	if err != nil {
+		return message{}, err
+	}
+	return h.until(message{}), nil
 }
 
 // The conversation.

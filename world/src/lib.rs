@@ -69,8 +69,10 @@
 //!
 //! Code on a host has [`HostCtx`]: its clocks, its PRNG, its sockets and its tasks. [`Control`]
 //! orders faults, which are [`Verb`]s; a lasting one is a [`Condition`], and each has a [`Cause`].
-//! Every event is in the trace, whose hash is the [`Fingerprint`] of the run. [`Engine::Real`] runs
-//! the same hosts in real time, over links that carry real connections.
+//! A [`Rule`] delays or loses single requests and replies: code that reads requests asks
+//! [`HostCtx::judge`] for the [`Fate`] of each. Every event is in the trace, whose hash is the
+//! [`Fingerprint`] of the run. [`Engine::Real`] runs the same hosts in real time, over links that
+//! carry real connections.
 //!
 //! The modules in reading order; each imports only those listed before it. All but `time` are
 //! private, and what others need of them is at the root:

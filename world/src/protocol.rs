@@ -2,10 +2,15 @@
 
 use bytes::Bytes;
 
-/// Splits the bytes of one connection to a server process into requests and replies. Message rules
-/// apply to these; the bytes themselves pass unchanged.
+/// Splits the bytes of one connection to a server process into requests and replies, so that
+/// message rules apply to these; the bytes themselves pass unchanged.
+///
+/// [`Builder::protocol`](crate::Builder::protocol) sets it. Only
+/// [`Engine::Real`](crate::Engine::Real) uses it. In virtual time the code of a node reads the
+/// requests, and asks [`HostCtx::judge`](crate::HostCtx::judge) for the fate of each.
 pub trait Protocol: Send {
-    /// Adds bytes that the client sent.
+    /// Adds bytes that the client sent. [`next_request`](Protocol::next_request) is called after
+    /// it.
     fn feed(&mut self, bytes: &[u8]);
 
     /// Takes the next complete request; `None` if there is none yet.
@@ -23,7 +28,7 @@ pub trait Protocol: Send {
 /// A request of a client to a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
-    /// Its bytes.
+    /// Its bytes, which are passed to the server.
     pub raw: Bytes,
     /// Its words, the name of the command first: rules select by these.
     pub arguments: Vec<Bytes>,

@@ -1,6 +1,7 @@
 //! Faults that apply to selected messages: "lose the reply of the k-th command matching ...",
-//! "delay the request matching ...". Rules are data; the driver of a node evaluates them for every
-//! command.
+//! "delay the request matching ...". Rules are data. A node is a host whose code reads requests; it
+//! asks for the effect of the rules on each ([`HostCtx::judge`](crate::HostCtx::judge)). The first
+//! word of a request names its command.
 
 use std::{fmt, time::Duration};
 
@@ -30,7 +31,8 @@ impl MessageFault {
     }
 }
 
-/// Selects commands, and a fault for them. A missing criterion matches every command.
+/// Selects requests by their words, and a fault for them. A missing criterion matches every
+/// request. The first word is the name of the command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// The name of the node that receives the command; `None` for any.

@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(at.as_micros(), 1_700_000_000_123_456);
         assert_eq!(at.as_millis(), 1_700_000_000_123);
         assert_eq!(at.as_secs(), 1_700_000_000);
-        // Redis truncates towards the past, also before the epoch.
+        // Whole milliseconds are rounded towards the past, also before the epoch.
         assert_eq!(Wall::from_nanos(-1).as_millis(), -1);
     }
 

@@ -11,7 +11,7 @@ use crate::{clock::Reading, time::True};
 /// The name of a host, cheap to copy.
 pub type HostName = Arc<str>;
 
-/// An event of a run: everything that happens to hosts, packets and commands.
+/// An event of a run: everything that happens to hosts, packets and requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are named after what they are")]
 pub enum Event {
@@ -32,11 +32,11 @@ pub enum Event {
     },
     /// A verb was executed.
     Fault { verb: String },
-    /// A node read a command.
+    /// The code of a server host (a node) read a request.
     Request { client: HostName, connection: u64, command: Bytes },
-    /// A node wrote bytes to a connection.
+    /// A node wrote bytes of replies to a connection.
     Reply { client: HostName, connection: u64, bytes: Bytes },
-    /// The effect of a command on a node's data.
+    /// The effect of a request on a node's data.
     Effect { effect: String },
     /// An event that code on a host emits: a grant, a belief, a write to a resource.
     Observed { kind: &'static str, detail: String },

@@ -126,6 +126,9 @@ impl Hunt {
             outln!("    {count:>8} {why}");
         }
         outln!("  runs        {}", hunted.runs);
+        if hunted.given_up > 0 {
+            outln!("  given up    {}", hunted.given_up);
+        }
         if !hunted.untested.is_empty() {
             outln!("  untested    {}", hunted.untested.join(", "));
         }
@@ -160,7 +163,7 @@ impl Hunt {
 fn reasons(left_out: &LeftOut) -> impl Iterator<Item = (u64, &'static str)> {
     let LeftOut { same_gap, unseen, same_end, same_state } = *left_out;
     let all = [
-        (unseen, "prevent nothing: no event falls in the pause, no message arrives over the cut"),
+        (unseen, "prevent nothing: no software runs in the pause, no message arrives over the cut"),
         (same_gap, "equal an earlier one: nothing happens in between"),
         (same_end, "equal a shorter one: the storm ends both at the same instant"),
         (same_state, "begin in a state seen before: all hosts had the same inputs in another run"),

@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{Scenario, error::Mistake, limits::Wrong, places::Places};
+use super::{Scenario, error::Mistake, limits::Wrong, places::Places, word};
 use crate::{
     file::{
         name::Name,
@@ -108,6 +108,13 @@ impl Hunt {
         if self.kinds.is_empty() {
             return Err(Wrong::at("kinds", "a hunt needs a kind of fault, such as \"pause\""));
         }
+        let twice = self.kinds.iter().enumerate().find(|(at, kind)| self.kinds[..*at].contains(kind));
+        if let Some((_, kind)) = twice {
+            return Err(Wrong::at("kinds", format!("`{}` is listed twice", word(kind))));
+        }
+        if self.of.as_ref().is_some_and(|of| of.names().is_empty()) {
+            return Err(Wrong::at("of", "a hunt needs a host, such as \"@clients\""));
+        }
         if self.latest.is_some_and(|latest| latest > scenario.run.storm) {
             let message = format!("the storm, in which faults last, ends at {}", scenario.run.storm);
             return Err(Wrong::at("latest", message));
@@ -144,6 +151,8 @@ mod tests {
             ("faults = 0", ":8:10", "from 1 to 2 faults, not 0"),
             ("kinds = []", ":8:9", "needs a kind of fault"),
             ("kinds = [\"pouse\"]", ":8:10", "unknown variant `pouse`"),
+            ("kinds = [\"pause\", \"pause\"]", ":8:9", "`pause` is listed twice"),
+            ("of = []", ":8:6", "needs a host"),
             ("of = [\"c2\"]", ":8:7", "there is no host `c2`"),
             ("of = \"@holder\"", ":8:6", "`@holder` selects nothing"),
             ("pause = \"10s\"", ":8:9", "such as \"..10s\""),

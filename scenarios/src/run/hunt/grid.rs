@@ -22,10 +22,10 @@ const BESIDE: Duration = Duration::from_nanos(1);
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
     /// The host does nothing between this start and one before, and no other host anything that is
-    /// recorded. So a step of the host's clock, or its restart, has the same effect at both.
+    /// recorded. So a step of the host's clock has the same effect at both.
     pub same_gap: u64,
-    /// Nothing happens that the fault would prevent: no event of the host falls in a pause, no
-    /// message arrives over a cut link.
+    /// Nothing happens that the fault would prevent: the host's software does not run during a
+    /// pause, no message arrives over a cut link.
     pub unseen: u64,
     /// The end of the storm ends the fault at the same instant as a shorter one.
     pub same_end: u64,
@@ -189,14 +189,15 @@ impl Bounds {
         let host = || host.to_owned();
         for start in starts {
             let Start { at, rank, is_twin } = *start;
-            let same = is_twin.then_some(Same::Gap);
             let what = match kind {
                 HuntedKind::Restart => {
+                    // The new software times its work from its start: two starts never equal.
                     let cost = Cost { rank, size: 0 };
-                    add(Placement { at, what: What::Restart { host: host() }, ends: at, cost }, same);
+                    add(Placement { at, what: What::Restart { host: host() }, ends: at, cost }, None);
                     continue;
                 }
                 HuntedKind::ClockStep => {
+                    let same = is_twin.then_some(Same::Gap);
                     for (size, by) in (0..).zip(&sizes) {
                         let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
                         for by in [by, -by] {

@@ -38,7 +38,7 @@ use crate::{
     },
     judge::{
         checker::{self, Checker, many},
-        history::HostKind,
+        history::{Ended, HostKind},
         verdict::{Expectation, Match, Verdict},
     },
     run::{
@@ -98,6 +98,8 @@ pub struct Hunted {
     /// The number of runs, including the run without faults and those that were repeated for their
     /// instants.
     pub runs: u64,
+    /// The runs that were given up, such as one that never came to an end.
+    pub given_up: u64,
     /// The checkers that no run put to the test.
     pub untested: Vec<&'static str>,
     /// The violated checkers of each run, each combination once.
@@ -114,6 +116,9 @@ pub struct Hunted {
 pub enum End {
     /// No placement within the bound violates anything.
     HoldsWithin,
+    /// All placements were tried or left out, and none violates anything. But some runs were given
+    /// up, and could have been violated later.
+    GivenUp,
     /// A placement violates a checker.
     Violated(Box<Found>),
     /// The budget was used up before all placements were tried.
@@ -140,6 +145,7 @@ struct Tried {
     violated: Vec<(&'static str, String)>,
     /// For each checker of the search, true if it held.
     held: Vec<bool>,
+    is_given_up: bool,
     state: [u8; 32],
     simulated: f64,
 }
@@ -217,6 +223,7 @@ impl<'a> Search<'a> {
                 tried: 0,
                 left_out: LeftOut::default(),
                 runs: 1,
+                given_up: 0,
                 untested: Vec::new(),
                 verdicts: BTreeSet::new(),
                 end: End::HoldsWithin,
@@ -232,6 +239,9 @@ impl<'a> Search<'a> {
             Some(violated) => self.found(Vec::new(), violated),
             None => self.search(&bounds, &moments, &base, &mut count),
         };
+        if matches!(count.hunted.end, End::HoldsWithin) && count.hunted.given_up > 0 {
+            count.hunted.end = End::GivenUp;
+        }
         let of = self.checkers.iter().zip(&count.held).filter(|(_, held)| !**held);
         count.hunted.untested = of.map(|(checker, _)| checker.name).collect();
         count.hunted
@@ -348,9 +358,10 @@ impl<'a> Search<'a> {
         let violated = violated.collect();
         let held = self.checkers.iter().map(|one| matches!(verdict(one), Some(Verdict::Holds { .. })));
         let held = held.collect();
+        let is_given_up = outcome.history.header.ended != Ended::Complete;
         let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
         let state = if keep == TraceRetention::All { state(&outcome, faults) } else { [0; 32] };
-        (Tried { violated, held, state, simulated }, outcome)
+        (Tried { violated, held, is_given_up, state, simulated }, outcome)
     }
 
     fn found(&self, placed_at: Vec<Placement>, (checker, summary): &(&'static str, String)) -> End {
@@ -407,6 +418,7 @@ fn until(all: &[Placement], states: &[[u8; 32]], base: &Tried) -> Vec<Option<Tru
 impl Count<'_> {
     fn note(&mut self, tried: &Tried) {
         self.held.iter_mut().zip(&tried.held).for_each(|(held, now)| *held |= now);
+        self.hunted.given_up += u64::from(tried.is_given_up);
         self.hunted.verdicts.insert(tried.violated.iter().map(|(checker, _)| *checker).collect());
     }
 
@@ -440,7 +452,7 @@ impl Hunted {
         match &self.end {
             End::Violated(found) if expected(found.checker) == Some("violated") => Match::AsExpected,
             End::Violated(_) => Match::Otherwise(self.sentence()),
-            End::OutOfBudget => Match::Undecided(self.sentence()),
+            End::OutOfBudget | End::GivenUp => Match::Undecided(self.sentence()),
             End::HoldsWithin => {
                 let missing = self.checkers.iter().find(|checker| expected(checker) == Some("violated"));
                 match (missing, &self.untested[..]) {
@@ -479,6 +491,13 @@ impl Hunted {
         match &self.end {
             End::HoldsWithin => {
                 format!("holds within: {}, {}, of which {} were run", self.bound(), placements(), self.tried)
+            }
+            End::GivenUp => {
+                format!(
+                    "not decided: no violation in {}, but {} of them were given up",
+                    runs(),
+                    self.given_up
+                )
             }
             End::Violated(found) => {
                 format!("violated after {}: {}: {}", runs(), found.checker, found.summary)

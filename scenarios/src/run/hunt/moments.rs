@@ -8,7 +8,7 @@ use sha2::{Digest, Sha256};
 
 use super::place::{Placement, What};
 use crate::{
-    judge::history::{EventKind, History},
+    judge::history::{EventKind, History, Life},
     run::{DIRECTOR, Outcome},
 };
 
@@ -32,6 +32,9 @@ pub(super) struct Moments {
     /// The instants at which packets were sent and arrived on each link.
     sent: BTreeMap<(String, String), BTreeSet<True>>,
     arrived: BTreeMap<(String, String), BTreeSet<True>>,
+    /// The instants at which each host goes down or starts, or a fault of the host ends. Messages
+    /// that are under way then may be lost, or leave again, if their link is cut.
+    edges: BTreeMap<String, BTreeSet<True>>,
 }
 
 impl Moments {
@@ -62,7 +65,17 @@ impl Moments {
             }
         }
         for event in &outcome.history.events {
-            moments.note(outcome.history.host_name(event.host).to_owned(), event.at, RECORDED);
+            let host = outcome.history.host_name(event.host).to_owned();
+            if let EventKind::Life { life: Life::Crashed | Life::Started } = event.kind {
+                moments.edges.entry(host.clone()).or_default().insert(event.at);
+            }
+            moments.note(host, event.at, RECORDED);
+        }
+        for fault in &outcome.history.faults {
+            for host in &fault.targets {
+                let host = outcome.history.host_name(*host).to_owned();
+                moments.edges.entry(host).or_default().extend(fault.until);
+            }
         }
         for (host, at) in chains(&outcome.history, &outcome.records) {
             moments.note(host, at, CHAIN);
@@ -122,15 +135,17 @@ impl Moments {
             let link = (from.to_owned(), to.to_owned());
             self.arrived.get(&link).is_some_and(|all| all.range(window.clone()).next().is_some())
         };
+        let has_edge =
+            |host: &str| self.edges.get(host).is_some_and(|all| all.range(window.clone()).next().is_some());
         match &placement.what {
             What::Pause { host } => {
                 self.ran.get(host).is_some_and(|all| all.range(window.clone()).next().is_some())
             }
-            What::Cut { from, to, one_way } => arrives(from, to) || (!one_way && arrives(to, from)),
-            // The host's clock stops.
-            What::Suspend { host } => self.happens_on(host, placement.at, True::MAX),
-            What::Crash { .. } | What::Restart { .. } => true,
-            What::ClockStep { host, .. } => self.happens_on(host, placement.at, True::MAX),
+            What::Cut { from, to, one_way } => {
+                arrives(from, to) || (!one_way && arrives(to, from)) || has_edge(from) || has_edge(to)
+            }
+            // A clock decides when a belief or a lease ends, even if its host is idle by then.
+            What::Suspend { .. } | What::ClockStep { .. } | What::Crash { .. } | What::Restart { .. } => true,
         }
     }
 

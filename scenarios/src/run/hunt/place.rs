@@ -50,7 +50,7 @@ pub(super) struct Cost {
     /// 0 at an event in the chain of a good outcome, 1 at another recorded event, 2 at a timer.
     pub(super) rank: u8,
     /// The number of its size, the largest first.
-    pub(super) size: u8,
+    pub(super) size: u32,
 }
 
 impl What {

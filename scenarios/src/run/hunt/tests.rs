@@ -58,7 +58,10 @@ fn what_is_left_out_changes_no_verdict() {
         let (reduced, whole) = (quiet(search()), quiet(search().brute_force()));
         assert_eq!(reduced.verdicts, whole.verdicts, "{hunt}");
         assert!(matches!(whole.end, End::HoldsWithin), "{hunt}: {}", whole.sentence());
-        assert!(reduced.tried < whole.tried, "{hunt}: {} of {}", reduced.tried, whole.tried);
+        // No crash and no restart equals another one.
+        let leaves_out = !hunt.contains("restart");
+        let is_less = reduced.tried < whole.tried;
+        assert!(is_less || !leaves_out, "{hunt}: {} of {}", reduced.tried, whole.tried);
         assert!(whole.verdicts.len() > 1, "{hunt}: faults change something: {:?}", whole.verdicts);
         assert_eq!(whole.left_out.all(), whole.left_out.same_end);
     }
