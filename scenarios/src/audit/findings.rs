@@ -391,8 +391,8 @@ impl Findings {
     }
 
     /// Judges the findings of a node's locks by the use of their keys. `uses` returns for a key
-    /// whether it is used as a lock, and whether its releases compare an owner; `None` if it does not
-    /// know the key.
+    /// whether it is used as a lock, and whether its releases compare an owner; `None` if it does
+    /// not know the key.
     pub(super) fn judge(&mut self, node: &str, uses: impl Fn(u32, &[u8]) -> Option<(bool, bool)>) {
         for finding in self.list.iter_mut().filter(|one| one.node == node && !one.is_confirmed) {
             let Some((is_lock, is_proven)) = uses(finding.db, &finding.key) else { continue };

@@ -103,8 +103,8 @@ impl Queues {
         let taker = call.script.iter().find(|one| one.word(1) == &**key && gives(one));
         if let Some(taker) = taker.filter(|_| !is_nested) {
             let owner = String::from_utf8_lossy(taker.word(2)).into_owned();
-            // An unknown owner may have been in the queue since before the capture, unless the queue
-            // was deleted.
+            // An unknown owner may have been in the queue since before the capture, unless the
+            // queue was deleted.
             let place = queue.iter().position(|waiter| waiter.owner == owner);
             let is_later =
                 |at: usize, waiter: &Waiter| place.map_or(waiter.deleted.is_some(), |place| at < place);

@@ -174,8 +174,8 @@ impl Scripts {
         self.parts.get(&digest).map_or(Purpose::Unknown, |parts| parts.purpose())
     }
 
-    /// Returns true if a call acquires a lock of `lockstorm-client` or Redisson, by its script or by
-    /// the names of its keys, whatever the name of its owner.
+    /// Returns true if a call acquires a lock of `lockstorm-client` or Redisson, by its script or
+    /// by the names of its keys, whatever the name of its owner.
     pub(super) fn is_acquire(&mut self, call: &Call) -> bool {
         let has_companion = || call.command.keys().iter().any(|key| key.starts_with(b"redisson_lock_"));
         call.command.verb.calls_script()

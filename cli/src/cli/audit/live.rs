@@ -14,7 +14,10 @@ use tokio::{
     time::{MissedTickBehavior, interval, sleep, timeout},
 };
 
-use super::view::{self, View};
+use super::{
+    line::Line,
+    view::{self, View},
+};
 
 /// The interval between two looks at the clock and for Ctrl-C.
 const TICK: Duration = Duration::from_millis(100);
@@ -170,7 +173,7 @@ impl<'a> Watch<'a> {
     fn show(&mut self) {
         let now_us = real::wall().as_micros();
         let is_gentle = self.manner.poll.is_some();
-        let line = |node: &Node| view::Line {
+        let line = |node: &Node| Line {
             name: node.name.clone(),
             number: node.number,
             is_open: node.is_open,
@@ -183,7 +186,7 @@ impl<'a> Watch<'a> {
             lag_us: node.stream.lag_us,
             read_bytes: node.stream.bytes,
         };
-        let lines: Vec<view::Line> = self.nodes.iter().map(line).collect();
+        let lines: Vec<Line> = self.nodes.iter().map(line).collect();
         self.view.show(self.audit, &lines);
     }
 

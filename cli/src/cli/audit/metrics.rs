@@ -33,7 +33,7 @@ use tokio::{
     time::{sleep, timeout},
 };
 
-use super::view::Line;
+use super::line::Line;
 
 /// The beginning of all names.
 const PREFIX: &str = "lockstorm_audit";

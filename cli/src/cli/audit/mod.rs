@@ -1,5 +1,6 @@
 //! `lockstorm audit`: says what the locks of a server in production do.
 
+mod line;
 mod live;
 #[cfg(feature = "metrics")]
 mod metrics;
