@@ -42,7 +42,8 @@ pub(super) struct Hunt {
     #[arg(long, value_name = "RUNS", default_value_t = BUDGET)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
-    /// Checker whose violation to search for; may be repeated [default: those in [expect]]
+    /// Checker whose violation to search for; may be repeated [default: those that [expect] says
+    /// hold, or else those that it says are violated]
     #[arg(long = "checker", value_name = "NAME")]
     checkers: Vec<String>,
     #[command(flatten)]

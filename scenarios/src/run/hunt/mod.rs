@@ -160,11 +160,15 @@ struct Count<'a> {
 
 impl<'a> Search<'a> {
     /// Creates a search with the `[hunt]` of the scenario, on one thread. It looks for violations
-    /// of the checkers in `[expect]`, or of all if the file expects nothing.
+    /// of the checkers that `[expect]` says hold, or else of those that it says are violated, or of
+    /// all if the file expects nothing.
     pub fn new(scenario: &'a Scenario, seed: u64) -> Search<'a> {
-        let expected =
-            |checker: &&Checker| scenario.expect.is_empty() || scenario.expect.contains_key(checker.name);
-        let checkers = checker::LIST.iter().filter(expected).collect();
+        let some_hold = scenario.expect.values().any(|expected| expected.holds);
+        let is_hunted = |checker: &&Checker| match scenario.expect.get(checker.name) {
+            Some(expected) => expected.holds || !some_hold,
+            None => scenario.expect.is_empty(),
+        };
+        let checkers = checker::LIST.iter().filter(is_hunted).collect();
         let hunt = scenario.hunt.clone().unwrap_or_default();
         Search { scenario, seed, hunt, jobs: 1, budget: BUDGET, checkers, brute: false, all: false }
     }
