@@ -87,7 +87,9 @@ pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
         // Spring's script sets a key that it did not find.
         return holder.filter(|hold| Some(&*hold.owner) != owner).is_some().then_some(None);
     }
-    let changes = second.is_some_and(|next| matches!(next.verb, Verb::Del | Verb::Expire | Verb::Set))
+    // A script that extends may look at the rest of the lease after it compared.
+    let change = second.into_iter().chain(own).find(|next| next.verb != Verb::Read);
+    let changes = change.is_some_and(|next| matches!(next.verb, Verb::Del | Verb::Expire | Verb::Set))
         || first.verb == Verb::Hexists && second.is_some_and(|next| next.verb.changes());
     let owner = owner.filter(|_| (reads || first.verb == Verb::Hexists) && changes)?;
     let differs = holder.is_none_or(|hold| hold.owner != owner);
