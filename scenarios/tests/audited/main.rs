@@ -33,7 +33,8 @@
 //! `progress`, `fairness` and `waiting` need the calls of clients. So these are counted and not
 //! compared.
 //!
-//! Covered are the stock scenarios of plain locks whose nodes have no replicas, Redlocks included.
+//! Covered are the stock scenarios of plain locks whose nodes have no replicas, Redlocks included,
+//! except those in which all owners share one name.
 //!
 //! `LOCKSTORM_AUDITED=10000` runs so many seeds of each storm instead of a few.
 
@@ -50,7 +51,7 @@ use lockstorm::{
     file::{
         library,
         plan::Plan,
-        scenario::{LockKind, Source},
+        scenario::{Lock, LockKind, Source, traits::Token},
     },
     judge::{checker, verdict::Verdict},
     run::{
@@ -130,7 +131,8 @@ impl fmt::Display for Agreement {
     }
 }
 
-/// Returns true if the locks are plain, and no node has a replica.
+/// Returns true if the locks are plain, their owners have names of their own, and no node has a
+/// replica.
 fn is_covered(plan: &Plan) -> bool {
     let scenario = &plan.scenario;
     let is_plain = |kind: LockKind| {
@@ -138,7 +140,9 @@ fn is_covered(plan: &Plan) -> bool {
         matches!(kind, Fenced | NonReentrant | Plain | Redlock | Spin)
     };
     let is_alone = scenario.node.values().all(|node| node.replica_of.is_none());
-    is_alone && !scenario.is_cluster() && plan.judged().all(|lock| is_plain(lock.written.kind))
+    let mut locks = plan.judged().map(|lock| &lock.written);
+    let is_told_apart = |lock: &Lock| lock.traits.token != Some(Token::Shared);
+    is_alone && !scenario.is_cluster() && locks.all(|lock| is_plain(lock.kind) && is_told_apart(lock))
 }
 
 fn audit(captures: &Captures) -> Summary {

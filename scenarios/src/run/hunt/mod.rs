@@ -276,8 +276,7 @@ impl<'a> Search<'a> {
         // First those of which both lie in the chains of good outcomes, then all others.
         let both =
             |first: &Placement, second: &Placement| first.cost.rank == CHAIN && second.cost.rank == CHAIN;
-        let firsts: Vec<(&Placement, Option<True>)> =
-            grid.run.iter().zip(until.iter().copied()).map(|(first, until)| (first, until)).collect();
+        let firsts: Vec<(&Placement, Option<True>)> = grid.run.iter().zip(until.iter().copied()).collect();
         for in_chains in [true, false] {
             let chosen: Vec<_> =
                 firsts.iter().filter(|(first, _)| !in_chains || first.cost.rank == CHAIN).copied().collect();
