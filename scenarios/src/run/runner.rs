@@ -372,7 +372,10 @@ impl Runner<'_> {
         let of = if variant.is_empty() { String::new() } else { format!("#{variant}") };
         let (file, seed) = (&self.sources[case.source].file, case.seed);
         let on = self.servers.map_or_else(String::new, |servers| {
-            format!(" --server '{}'", servers.default().program.display())
+            let program = &servers.default().program;
+            // A command for this folder works in another clone, too.
+            let here = std::env::current_dir().ok().and_then(|folder| program.strip_prefix(folder).ok());
+            format!(" --server '{}'", here.unwrap_or(program).display())
         });
         format!("lockstorm trial --peer {:?} '{file}{of}' --seed {seed}{on}", peer.command)
     }
