@@ -1,14 +1,14 @@
 //! `lockstorm hunt`: searches for the faults that violate a scenario.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use miette::{IntoDiagnostic, Result, WrapErr, bail};
+use miette::{IntoDiagnostic, Result, bail};
 use serde_json::json;
 
 use super::{
     Exit,
-    options::{Jobs, checker_named, one_source},
+    options::{Jobs, checker_named, one_source, refuse_existing, write_file},
     out::{errln, out, outln},
     progress::Progress,
 };
@@ -61,9 +61,7 @@ pub(super) struct Hunt {
 
 impl Hunt {
     pub(super) fn run(self) -> Result<Exit> {
-        if let Some(path) = self.out.as_ref().filter(|path| path.exists() && !self.force) {
-            bail!("{} already exists: choose another name, or give --force", path.display());
-        }
+        refuse_existing(self.out.as_deref(), self.force)?;
         let source = one_source(&self.path)?;
         let [variant] = &source.variants[..] else { return Err(source.no_variant("").into()) };
         let checkers: Vec<&'static Checker> =
@@ -83,8 +81,7 @@ impl Hunt {
         let name = format!("{}{of}", source.file);
         let text = hunted.found().map(|found| self.written(&name, &source.text, found)).transpose()?;
         if let (Some(path), Some(text)) = (&self.out, &text) {
-            let written = fs::write(path, text).into_diagnostic();
-            written.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+            write_file(path, text)?;
         }
         if self.json {
             self.print_json(&name, &hunted, text.as_deref())?;

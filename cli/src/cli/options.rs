@@ -292,6 +292,21 @@ impl OneCase {
     }
 }
 
+/// Refuses a file that exists, unless `--force` is given. Commands call it before their work, which
+/// may take long.
+pub(super) fn refuse_existing(path: Option<&Path>, force: bool) -> Result<()> {
+    match path.filter(|path| path.exists() && !force) {
+        Some(path) => bail!("{} already exists: choose another name, or give --force", path.display()),
+        None => Ok(()),
+    }
+}
+
+/// Writes a file. The error names it.
+pub(super) fn write_file(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
+    let written = std::fs::write(path, text).into_diagnostic();
+    written.wrap_err_with(|| format!("{} cannot be written", path.display()))
+}
+
 /// Finds a checker by its name. For an unknown name the error suggests the nearest one.
 pub(super) fn checker_named(name: &str) -> Result<&'static Checker> {
     let known = || checker::LIST.iter().map(|checker| checker.name);

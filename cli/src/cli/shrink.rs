@@ -1,13 +1,13 @@
 //! `lockstorm shrink`: reduces a scenario to the parts that its violation needs.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
-use miette::{IntoDiagnostic, Result, WrapErr, bail};
+use miette::{IntoDiagnostic, Result};
 
 use super::{
     Exit,
-    options::{one_case, violated_checker},
+    options::{one_case, refuse_existing, violated_checker, write_file},
     out::{errln, out, outln},
 };
 use crate::study::shrink::Shrink as Shrinking;
@@ -33,9 +33,7 @@ pub(super) struct Shrink {
 
 impl Shrink {
     pub(super) fn run(self) -> Result<Exit> {
-        if let Some(path) = self.output.as_ref().filter(|path| path.exists() && !self.force) {
-            bail!("{} already exists: choose another name, or give --force", path.display());
-        }
+        refuse_existing(self.output.as_deref(), self.force)?;
         let one = one_case(&self.token)?;
         let judged = one.judged();
         let Some(checker) = violated_checker(self.checker.as_deref(), &judged, one.variant())? else {
@@ -62,8 +60,7 @@ impl Shrink {
             out!("{head}{text}");
             return Ok(Exit::Expected);
         };
-        let written = fs::write(path, format!("{head}{text}")).into_diagnostic();
-        written.wrap_err_with(|| format!("{} cannot be written", path.display()))?;
+        write_file(path, format!("{head}{text}"))?;
         outln!(
             "{} is written. Try it:\n\n    lockstorm run {} --seed {}",
             path.display(),

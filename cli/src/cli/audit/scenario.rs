@@ -1,6 +1,6 @@
 //! Writes a finding of an audit as a scenario.
 
-use std::{fs, path::PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 use lockstorm::{
@@ -8,10 +8,14 @@ use lockstorm::{
     file::scenario::parse,
     run::Engine,
 };
-use miette::{IntoDiagnostic, Result, WrapErr, bail, miette};
+use miette::{IntoDiagnostic, Result, miette};
 
 use crate::{
-    cli::{Exit, out::outln},
+    cli::{
+        Exit,
+        options::{refuse_existing, write_file},
+        out::outln,
+    },
     study::shrink::Shrink,
 };
 
@@ -35,10 +39,7 @@ pub(super) struct Options {
 impl Options {
     /// Checks the file before the audit begins, which may take long.
     pub(super) fn check(&self) -> Result<()> {
-        if let Some(path) = self.scenario.as_ref().filter(|path| path.exists() && !self.force) {
-            bail!("{} already exists: choose another name, or give --force", path.display());
-        }
-        Ok(())
+        refuse_existing(self.scenario.as_deref(), self.force)
     }
 
     /// Writes the scenario. Returns `None` if none is wanted.
@@ -51,8 +52,7 @@ impl Options {
             outln!("\nthere is no finding {number}, so {name} is not written");
             return Ok(Some(Exit::Unexpected));
         };
-        let text = shrunk(&incident)?;
-        fs::write(path, text).into_diagnostic().wrap_err_with(|| format!("{name} cannot be written"))?;
+        write_file(path, shrunk(&incident)?)?;
         Ok(Some(match (&incident.missing, incident.checker) {
             (None, Some(checker)) => {
                 outln!(
