@@ -40,7 +40,7 @@ fn cluster() -> Builder {
         let file = lines.collect::<String>() + "vars currentEpoch 3 lastVoteEpoch 0\n";
         let (node, name) = (DrivenNode::new(), format!("n{mine}"));
         builder.host(name.clone(), move |ctx| {
-            let mut config = Config { save: Vec::new(), ..Config::default() };
+            let mut config = Config::default().with(|config| config.persistence.save = Vec::new());
             config.cluster.enabled = true;
             config.cluster.announce_ip = name.clone();
             let disk = Disk { nodes: Some(file.clone()), ..Disk::default() };
@@ -56,9 +56,9 @@ fn watched() -> Builder {
     let builder = ["m", "r1", "r2"].into_iter().fold(builder, |builder, name| {
         let node = DrivenNode::new();
         builder.host(name, move |ctx| {
-            let mut config = Config { save: Vec::new(), ..Config::default() };
-            config.announce.ip = name.into();
-            config.replicaof = (name != "m").then(|| ("m".into(), 6379));
+            let mut config = Config::default().with(|config| config.persistence.save = Vec::new());
+            config.replication.announce.ip = name.into();
+            config.replication.replicaof = (name != "m").then(|| ("m".into(), 6379));
             world::run(ctx, config, node.clone())
         })
     });
@@ -68,7 +68,7 @@ fn watched() -> Builder {
             let file = format!(
                 "sentinel resolve-hostnames yes\nsentinel announce-ip {name}\nsentinel announce-port 26379\nsentinel monitor main m 6379 2\n"
             );
-            let config = Config { port: 26379, ..Config::default() };
+            let config = Config::default().with(|config| config.network.port = 26379);
             world::run_with(ctx, 26379, node.clone(), move |env, _| {
                 Server::sentinel(config.clone(), &file, env).expect("a file that can be followed")
             })

@@ -47,7 +47,7 @@ fn main() {
 
 /// A simulated node of the real server's generation, on a real port.
 fn simulated() -> TestServer {
-    let config = Config { repl_diskless_sync_delay: 0, ..Config::of(Generation::Redis70) };
+    let config = Config::of(Generation::Redis70).with(|config| config.replication.diskless_sync_delay = 0);
     TestServer::builder().config(config).start_blocking().expect("a free loopback port")
 }
 

@@ -19,8 +19,37 @@ use lockstorm_sim::{
 };
 
 const WORDS: [&str; 32] = [
-    "k", "l", "h", "s", "z", "x", "0", "1", "-1", "9223372036854775807", "-9223372036854775808", "inf", "1.5", "*", "-", "+",
-    "$", ">", "(1", "[a", "COUNT", "LIMIT", "WITHSCORES", "MAXLEN", "STREAMS", "GROUP", "BLOCK", "STORE", "EX", "NX", "GET",
+    "k",
+    "l",
+    "h",
+    "s",
+    "z",
+    "x",
+    "0",
+    "1",
+    "-1",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "inf",
+    "1.5",
+    "*",
+    "-",
+    "+",
+    "$",
+    ">",
+    "(1",
+    "[a",
+    "COUNT",
+    "LIMIT",
+    "WITHSCORES",
+    "MAXLEN",
+    "STREAMS",
+    "GROUP",
+    "BLOCK",
+    "STORE",
+    "EX",
+    "NX",
+    "GET",
     "return redis.call(unpack(ARGV))",
 ];
 
@@ -46,8 +75,12 @@ fn multibulk(words: &[Bytes]) -> Bytes {
 }
 
 fn name(chosen: usize) -> Vec<Bytes> {
-    let all: Vec<&Spec> =
-        ALL.iter().copied().flatten().flat_map(|spec| std::iter::once(*spec).chain(spec.subcommands.iter().copied())).collect();
+    let all: Vec<&Spec> = ALL
+        .iter()
+        .copied()
+        .flatten()
+        .flat_map(|spec| std::iter::once(*spec).chain(spec.subcommands.iter().copied()))
+        .collect();
     all[chosen % all.len()].name.split('|').map(|word| Bytes::from_static(word.as_bytes())).collect()
 }
 
@@ -61,7 +94,8 @@ impl Rig {
     fn connect(&mut self) -> ConnId {
         self.next += 1;
         let conn = ConnId(self.next);
-        self.server.step(&mut self.env, Event::Connected { conn, peer: "c:1".into(), local: "n:6379".into() });
+        self.server
+            .step(&mut self.env, Event::Connected { conn, peer: "c:1".into(), local: "n:6379".into() });
         conn
     }
 
@@ -71,7 +105,10 @@ impl Rig {
         let mut answered = false;
         for action in self.env.outbox.drain(..) {
             match action {
-                Action::Send { conn: to, .. } | Action::Close { conn: to } | Action::Drain { conn: to } | Action::Kill { conn: to, .. } => answered |= to == conn,
+                Action::Send { conn: to, .. }
+                | Action::Close { conn: to }
+                | Action::Drain { conn: to }
+                | Action::Kill { conn: to, .. } => answered |= to == conn,
                 // No other server exists to follow or to migrate to.
                 _ => {}
             }
@@ -82,7 +119,10 @@ impl Rig {
 
 fuzz_target!(|input: &[u8]| {
     let mut env = Env::new(1);
-    let config = Config { proto_max_bulk_len: 1 << 20, script_budget: 100_000, ..Config::default() };
+    let config = Config::default().with(|config| {
+        config.clients.proto_max_bulk_len = 1 << 20;
+        config.scripts.budget = 100_000;
+    });
     let server = Server::new(config, &mut env);
     let mut rig = Rig { env, server, next: 0 };
     let conn = rig.connect();
@@ -92,10 +132,14 @@ fuzz_target!(|input: &[u8]| {
     for line in input.split(|&byte| byte == b'\n') {
         let [high, low, rest @ ..] = line else { continue };
         let mut words = name(usize::from(*high) << 8 | usize::from(*low));
-        words.extend(rest.split(|&byte| byte == 0xff).filter(|word| !word.is_empty()).map(|word| match word {
-            [which] if usize::from(*which) < WORDS.len() => Bytes::from_static(WORDS[usize::from(*which)].as_bytes()),
-            word => Bytes::copy_from_slice(word),
-        }));
+        words.extend(rest.split(|&byte| byte == 0xff).filter(|word| !word.is_empty()).map(
+            |word| match word {
+                [which] if usize::from(*which) < WORDS.len() => {
+                    Bytes::from_static(WORDS[usize::from(*which)].as_bytes())
+                }
+                word => Bytes::copy_from_slice(word),
+            },
+        ));
         rig.send(conn, &words);
         // An hour ends everything that it may wait for (a stalled script, DEBUG SLEEP, an expiry).
         rig.env.monotonic = rig.env.monotonic + Duration::from_secs(3600);
@@ -108,6 +152,7 @@ fuzz_target!(|input: &[u8]| {
     let other = rig.connect();
     let ping = [Bytes::from_static(b"PING")];
     let node = rig.server.node();
-    let held_up = node.exiting || node.busy.is_some() || node.paused.is_some() || node.stalled_until.is_some();
+    let held_up =
+        node.exiting || node.busy.is_some() || node.paused.is_some() || node.stalled_until.is_some();
     assert!(held_up || rig.send(other, &ping), "the server does not answer");
 });

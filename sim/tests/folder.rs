@@ -109,7 +109,11 @@ fn start(config: Config, folder: &Memory) -> (Server, Env) {
 }
 
 fn appending(appendfsync: Fsync) -> Config {
-    Config { appendonly: true, appendfsync, save: Vec::new(), ..Config::default() }
+    Config::default().with(|config| {
+        config.aof.appendonly = true;
+        config.aof.appendfsync = appendfsync;
+        config.persistence.save = Vec::new();
+    })
 }
 
 /// The replies to lines that arrive together, as one text; empty for a closed connection.
@@ -186,7 +190,7 @@ fn a_folder_that_takes_nothing_stops_writes_until_it_does() {
 #[test]
 fn a_file_that_has_outgrown_its_base_is_begun_anew() {
     let folder = Memory::default();
-    let config = Config { aof_rewrite_min_size: 1024, ..appending(Fsync::No) };
+    let config = appending(Fsync::No).with(|config| config.aof.rewrite_min_size = 1024);
     let (mut server, mut env) = start(config, &folder);
     let text = "x".repeat(100);
     for round in 1..=2 {
@@ -331,7 +335,7 @@ fn a_base_of_commands_brings_all_of_it_back() {
         SELECT 0";
     let lines = |text: &str| text.lines().map(str::trim).collect::<Vec<_>>().join("\r\n");
     let folder = Memory::default();
-    let config = Config { aof_use_rdb_preamble: false, ..appending(Fsync::No) };
+    let config = appending(Fsync::No).with(|config| config.aof.use_rdb_preamble = false);
     let (mut server, mut env) = start(config.clone(), &folder);
     let answers = ask(&mut server, &mut env, &lines(SCRIPT));
     assert!(!answers.contains("-ERR"), "{answers}");

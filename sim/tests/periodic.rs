@@ -14,7 +14,7 @@ const CONN: ConnId = ConnId(1);
 fn start(config: Config) -> (Server, Env) {
     let mut env = Env::new(5);
     env.wall = Wall::from_secs(1_700_000_000);
-    let mut server = Server::new(Config { save: Vec::new(), ..config }, &mut env);
+    let mut server = Server::new(config.with(|config| config.persistence.save = Vec::new()), &mut env);
     server.step(&mut env, Event::Connected { conn: CONN, peer: "c:1".into(), local: "n:1".into() });
     (server, env)
 }
@@ -64,8 +64,10 @@ fn eviction_keeps_memory_below_its_limit_and_draws_alike_from_one_seed() {
         let empty = 876_336 + 17_158;
         let limit = empty + 4_000;
         let policy = Eviction::AllKeysRandom;
-        let (mut server, mut env) =
-            start(Config { maxmemory: limit, maxmemory_policy: policy, ..Config::default() });
+        let (mut server, mut env) = start(Config::default().with(|config| {
+            config.memory.maxmemory = limit;
+            config.memory.maxmemory_policy = policy;
+        }));
         for n in 0..200 {
             send(&mut server, &mut env, &format!("SET key-{n} value"));
         }
@@ -92,7 +94,10 @@ fn a_stalled_node_answers_when_it_is_over() {
 
 /// Clients 1 to `count`, with a timeout of ten seconds.
 fn crowd(count: u64) -> (Server, Env) {
-    let (mut server, mut env) = start(Config { timeout: 10, maxclients: 20_000, ..Config::default() });
+    let (mut server, mut env) = start(Config::default().with(|config| {
+        config.network.timeout = 10;
+        config.clients.maxclients = 20_000;
+    }));
     for id in 2..=count {
         let (peer, local) = (format!("c:{id}"), "n:1".into());
         server.step(&mut env, Event::Connected { conn: ConnId(id), peer, local });

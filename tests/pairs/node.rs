@@ -44,7 +44,10 @@ impl Node {
         let (server, address) = match kind {
             Kind::Simulated => {
                 let of = Config::of(Generation::Redis70);
-                let config = Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..of };
+                let config = of.with(|config| {
+                    config.replication.diskless_sync_delay = 0;
+                    config.persistence.save = Vec::new();
+                });
                 let server = TestServer::builder().config(config).start_blocking().expect("a free port");
                 let address = server.address();
                 (Server::Simulated(server), address)

@@ -98,7 +98,7 @@ impl Simulated {
         let mut env = Env::new(7);
         env.wall = Wall::from_millis(wall_ms);
         env.monotonic = Monotonic::from_secs(1_000);
-        let mut config = Config { save: Vec::new(), ..Config::of(generation) };
+        let mut config = Config::of(generation).with(|config| config.persistence.save = Vec::new());
         for (name, value) in more {
             options::set_at_start(&mut config, name, value).expect("an option of a transcript");
         }

@@ -71,10 +71,10 @@ fn config(rig: &Rig, name: &str) -> Config {
         set("cluster-enabled", "yes");
         set("cluster-node-timeout", &rig.node_timeout.to_string());
     } else {
-        config.announce.ip = name.into();
+        config.replication.announce.ip = name.into();
         // Real nodes here have a file too, into which Sentinels make them write their new role.
-        config.config_file = "own.conf".into();
-        config.replicaof = (name != "m").then(|| ("m".into(), 6379));
+        config.server.config_file = "own.conf".into();
+        config.replication.replicaof = (name != "m").then(|| ("m".into(), 6379));
     }
     config
 }
@@ -95,7 +95,7 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
         let host = name.clone();
         builder = builder.host(name, move |ctx| {
             let config = config(&rig, &host);
-            world::run_with(ctx, config.port, driven.clone(), move |env, before| match before {
+            world::run_with(ctx, config.network.port, driven.clone(), move |env, before| match before {
                 Some(before) => Server::restart(config, before.crash(), env),
                 None => Server::new(config, env),
             })
@@ -117,7 +117,7 @@ pub(crate) fn play(row: &Row, run: u64) -> Vec<Seen> {
             });
             async move {
                 ctx.sleep_until(Monotonic::from_millis(STARTED)).await;
-                let config = Config { port: 26379, ..Config::of(Generation::Redis70) };
+                let config = Config::of(Generation::Redis70).with(|config| config.network.port = 26379);
                 world::run_with(ctx, 26379, watched, move |env: &mut Env, before| {
                     let saved =
                         before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));

@@ -160,7 +160,7 @@ fn snapshot(bytes: &[u8]) -> Result<(Vec<Db>, usize), String> {
     // Each knows types that the other does not.
     let mut why = String::new();
     for generation in [Generation::Valkey91, Generation::Redis82] {
-        let config = Config { databases: DATABASES, ..Config::of(generation) };
+        let config = Config::of(generation).with(|config| config.keyspace.databases = DATABASES);
         match rdb::open(bytes, &config, 0, true) {
             Ok(opened) => return Ok((opened.dbs, opened.len)),
             Err(error) => why = format!("is no snapshot that this can read: {error}"),

@@ -130,7 +130,7 @@ impl Shadow {
                 return;
             }
             // Valkey has all commands of locks, DELIFEQ included.
-            let config = Config { save: Vec::new(), ..Config::of(Generation::Valkey91) };
+            let config = Config::of(Generation::Valkey91).with(|config| config.persistence.save = Vec::new());
             let mut server = Server::new(config, &mut self.env);
             let (peer, local) = ("c1:1".to_owned(), "n1:6379".to_owned());
             server.step(&mut self.env, Event::Connected { conn: CONN, peer, local });

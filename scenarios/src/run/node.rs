@@ -69,7 +69,7 @@ impl SimulatedServer {
         let mut config = Config::of(self.written.generation());
         let options = operator::options(&self.written);
         operator::set(&mut config, options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        config.users.clone_from(&self.users);
+        config.security.users.clone_from(&self.users);
         config.cluster.enabled = self.nodes_conf.is_some();
         config.mutations.wall_from_monotonic = self.written.expire_by_monotonic;
         config.mutations.replicate_relative_ttl = self.written.replicate_relative_ttl;
@@ -105,7 +105,9 @@ impl Operated for SimulatedServer {
     }
 
     fn follows(&self) -> Option<String> {
-        let master = |server: &Server| server.node().config.replicaof.as_ref().map(|(host, _)| host.clone());
+        let master = |server: &Server| {
+            server.node().config.replication.replicaof.as_ref().map(|(host, _)| host.clone())
+        };
         self.node.look(master).flatten()
     }
 
@@ -167,15 +169,15 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     let mut config = server.config();
     if !stage.plan.scenario.sentinel.is_empty() {
         // Sentinels identify nodes by their announced address. In the world, hosts have names.
-        ctx.name().clone_into(&mut config.announce.ip);
+        ctx.name().clone_into(&mut config.replication.announce.ip);
         // Sentinels make nodes write their configuration file (CONFIG REWRITE). A node that no
         // Sentinel watches has no file, as a real one here has none.
-        "redis.conf".clone_into(&mut config.config_file);
+        "redis.conf".clone_into(&mut config.server.config_file);
     }
     if config.cluster.enabled {
         ctx.name().clone_into(&mut config.cluster.announce_ip);
     }
-    let port = config.port;
+    let port = config.network.port;
     let witness = {
         let mut witness = server.witness.borrow_mut();
         let witness = witness.get_or_insert_with(|| {
@@ -186,7 +188,7 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<SimulatedServer>) {
     };
     let watching = witness.clone();
     server.node.watch(move |observation| watching.borrow_mut().saw(observation));
-    let (console, password) = (server.console.clone(), config.requirepass.clone());
+    let (console, password) = (server.console.clone(), config.security.requirepass.clone());
     let operator = tokio::task::spawn_local(operator::operate(ctx.clone(), port, console, password));
     let now = ctx.clone();
     let monitor = stage.taps.started(ctx.name());

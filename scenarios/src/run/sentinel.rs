@@ -63,7 +63,7 @@ pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn Process>> {
 
 impl SimulatedSentinel {
     fn config(&self) -> Config {
-        let mut config = Config { port: PORT, ..Config::of(self.generation) };
+        let mut config = Config::of(self.generation).with(|config| config.network.port = PORT);
         operator::set(&mut config, self.options.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         config
     }
@@ -79,7 +79,7 @@ impl Process for SimulatedSentinel {
             shared.get().history.record(now.moment().0, host, what);
         });
         let (file, config) = (self.file.clone(), self.config());
-        let password = config.requirepass.clone();
+        let password = config.security.requirepass.clone();
         let operated = self.operated.clone();
         let start = move |env: &mut Env, before: Option<Server>| {
             let before = before.filter(|_| !operated.disk_lost.take());

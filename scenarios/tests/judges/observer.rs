@@ -220,5 +220,9 @@ impl Observer {
 }
 
 fn config(generation: Generation, keeps: bool) -> Config {
-    Config { save: Vec::new(), appendonly: keeps, appendfsync: Fsync::Always, ..Config::of(generation) }
+    Config::of(generation).with(|config| {
+        config.persistence.save = Vec::new();
+        config.aof.appendonly = keeps;
+        config.aof.appendfsync = Fsync::Always;
+    })
 }

@@ -135,7 +135,7 @@ impl Cluster {
 
     pub(super) fn dial(&mut self, around: &Around<'_>, key: Key) {
         let conn = self.next_dialed();
-        let from = around.config.bind_source_addr.parse().ok();
+        let from = around.config.network.bind_source_addr.parse().ok();
         let node = self.known_mut(key);
         let (host, port) = (node.address.ip.clone(), node.address.bus_port);
         let (buffer, local) = (Vec::new(), String::new());

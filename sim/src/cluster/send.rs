@@ -215,7 +215,7 @@ pub(super) fn announced(around: &Around<'_>) -> Address {
     let either = |announced: u16, own: u16| if announced == 0 { own } else { announced };
     Address {
         ip: String::new(),
-        port: either(cluster.announce_port, config.port),
+        port: either(cluster.announce_port, config.network.port),
         bus_port: either(cluster.announce_bus_port, config.bus_port().unwrap_or(0)),
     }
 }

@@ -55,7 +55,7 @@ impl Around<'_> {
 
     /// Returns the seconds of silence after which the other side of a migration counts as gone.
     pub(super) fn repl_timeout(&self) -> i64 {
-        i64::try_from(self.config.repl_timeout).unwrap_or(i64::MAX)
+        i64::try_from(self.config.replication.timeout).unwrap_or(i64::MAX)
     }
 
     /// Returns this node's offset in the stream; 0 for a replica that has no data of its master

@@ -219,7 +219,7 @@ impl<'a> Ctx<'a> {
         }
         if place.is_none()
             && !flags.contains(Lookup::NO_NOTIFY)
-            && self.node.config.notify_keyspace_events.wants(Class::Miss.letter())
+            && self.node.config.keyspace.notify_keyspace_events.wants(Class::Miss.letter())
         {
             self.touch(&Bytes::copy_from_slice(key), Class::Miss, "keymiss");
         }
@@ -249,8 +249,8 @@ impl<'a> Ctx<'a> {
 
     /// Under an LFU policy, draws the random input for the LFU counter.
     fn usage_draw(&mut self) -> Option<Draw> {
-        let counts = self.node.config.maxmemory_policy.counts_uses();
-        counts.then(|| Draw { lfu: self.node.config.lfu, bits: self.env.random() })
+        let counts = self.node.config.memory.maxmemory_policy.counts_uses();
+        counts.then(|| Draw { lfu: self.node.config.memory.lfu, bits: self.env.random() })
     }
 
     /// Returns the value at a place for changes, and updates its LRU and LFU data.
@@ -359,7 +359,7 @@ impl<'a> Ctx<'a> {
             None => db.insert(key, value, expires_ms, usage),
         };
         match old {
-            Some(old) => self.node.count_freed(&old.value, self.node.config.lazy_free.server_del),
+            Some(old) => self.node.count_freed(&old.value, self.node.config.memory.lazy_free.server_del),
             None => self.touch(key, Class::New, "new"),
         }
     }
@@ -490,7 +490,7 @@ impl<'a> Ctx<'a> {
     /// notified.
     pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
         if self.env.observing || self.node.wants_key_events() {
-            let wanted = self.node.config.notify_keyspace_events;
+            let wanted = self.node.config.keyspace.notify_keyspace_events;
             let served = self.pushed_to && self.ready.as_ref() == Some(key);
             let changer = match self.origin {
                 Origin::Script => Changer::Server,

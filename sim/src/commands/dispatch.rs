@@ -74,15 +74,15 @@ pub(super) fn subcommand(
 /// # Errors
 /// Those of [`find`], also for the original name of a renamed command.
 pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> {
-    if config.renames.is_empty() {
+    if config.security.renames.is_empty() {
         return find(config.generation, args);
     }
     let name = args.first().map_or(&b""[..], |name| name);
     let called = |known: &str| known.as_bytes().eq_ignore_ascii_case(name);
-    if let Some((old, _)) = config.renames.iter().find(|(_, new)| called(new)) {
+    if let Some((old, _)) = config.security.renames.iter().find(|(_, new)| called(new)) {
         return find_named(config.generation, old.as_bytes(), args);
     }
-    if config.renames.iter().any(|(old, _)| called(old)) {
+    if config.security.renames.iter().any(|(old, _)| called(old)) {
         return Err(unknown(config.generation, args));
     }
     find(config.generation, args)
@@ -95,8 +95,8 @@ pub fn find_in(config: &Config, args: &[Bytes]) -> Result<&'static Spec, Error> 
 pub fn check_renames(config: &Config) -> Result<(), String> {
     let exists =
         |name: &str| BY_NAME.get(name.as_bytes()).is_some_and(|(_, since)| since.includes(config.generation));
-    for (at, (old, new)) in config.renames.iter().enumerate() {
-        let earlier = &config.renames[..at];
+    for (at, (old, new)) in config.security.renames.iter().enumerate() {
+        let earlier = &config.security.renames[..at];
         let is_gone = |name: &String| earlier.iter().any(|(old, _)| old == name);
         if !exists(old) || is_gone(old) {
             return Err(format!("`rename-command`: there is no command `{old}`"));
@@ -204,7 +204,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     } else if ctx.effects.dirty != dirty_before && !spec.flags.contains(Flags::NESTS) {
         let mut args = args.to_vec();
         // Replicas and the AOF know the command by its original name.
-        if !ctx.node.config.renames.is_empty()
+        if !ctx.node.config.security.renames.is_empty()
             && let Some(first) = args.first_mut()
         {
             *first = Bytes::from_static(spec.name.split('|').next().unwrap_or(spec.name).as_bytes());
@@ -243,7 +243,7 @@ mod tests {
     fn a_command_answers_to_the_name_it_was_given_and_no_longer_to_its_own() {
         let renames = [("flushdb", "badger"), ("config", "setup"), ("keys", "")];
         let renames = renames.map(|(old, new)| (old.to_owned(), new.to_owned())).to_vec();
-        let config = Config { renames, ..Config::default() };
+        let config = Config::default().with(|config| config.security.renames = renames);
         let found = |line: &str| {
             let words: Vec<Bytes> =
                 line.split(' ').map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
@@ -271,7 +271,7 @@ mod tests {
             (&[("set", "a"), ("set", "b")], false),
         ] {
             let renames = renames.iter().map(|(old, new)| (old.to_string(), new.to_string())).collect();
-            let checked = check_renames(&Config { renames, ..Config::default() });
+            let checked = check_renames(&Config::default().with(|config| config.security.renames = renames));
             assert_eq!(checked.is_ok(), fits, "{checked:?}");
         }
     }

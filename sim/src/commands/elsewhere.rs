@@ -81,7 +81,7 @@ pub fn master_for(node: &Node, conn: ConnId, flags: Flags) -> Option<Error> {
     if stays || (reads_here && !flags.contains(Flags::WRITE)) || !node.is_replica() {
         return None;
     }
-    let (host, port) = node.config.replicaof.as_ref()?;
+    let (host, port) = node.config.replication.replicaof.as_ref()?;
     Some(Error(format!("REDIRECT {host}:{port}").into()))
 }
 

@@ -29,7 +29,8 @@ pub fn write_in_script(node: &Node) -> Result<(), Error> {
 /// MISCONF after a failed save, unless `stop-writes-on-bgsave-error` is off, or after a failed
 /// write to the AOF.
 pub fn disk(node: &Node) -> Result<(), Error> {
-    let stops = node.config.stop_writes_on_bgsave_error && !node.config.save.is_empty();
+    let stops =
+        node.config.persistence.stop_writes_on_bgsave_error && !node.config.persistence.save.is_empty();
     if stops && node.persistence.save_failed {
         return Err(Error::MISCONF);
     }
@@ -41,8 +42,8 @@ pub fn disk(node: &Node) -> Result<(), Error> {
 /// # Errors
 /// NOREPLICAS.
 pub fn replicas(node: &Node) -> Result<(), Error> {
-    let wanted = node.config.min_replicas_to_write;
-    let asked = wanted > 0 && node.config.min_replicas_max_lag > 0 && !node.is_replica();
+    let wanted = node.config.replication.min_replicas_to_write;
+    let asked = wanted > 0 && node.config.replication.min_replicas_max_lag > 0 && !node.is_replica();
     if asked && node.good_replicas() < wanted { Err(Error::NO_REPLICAS) } else { Ok(()) }
 }
 
@@ -51,7 +52,11 @@ pub fn replicas(node: &Node) -> Result<(), Error> {
 /// # Errors
 /// READONLY on a replica, unless `replica-read-only` is off.
 pub fn read_only_replica(node: &Node) -> Result<(), Error> {
-    if node.is_replica() && node.config.replica_read_only { Err(Error::READ_ONLY) } else { Ok(()) }
+    if node.is_replica() && node.config.replication.replica_read_only {
+        Err(Error::READ_ONLY)
+    } else {
+        Ok(())
+    }
 }
 
 /// Checks that a command with these flags may use stale data.
@@ -59,6 +64,7 @@ pub fn read_only_replica(node: &Node) -> Result<(), Error> {
 /// # Errors
 /// MASTERDOWN on a replica cut off from its master, with `replica-serve-stale-data no`.
 pub fn stale(node: &Node, flags: Flags) -> Result<(), Error> {
-    let refused = node.is_stale() && !node.config.replica_serve_stale_data && !flags.contains(Flags::STALE);
+    let refused =
+        node.is_stale() && !node.config.replication.replica_serve_stale_data && !flags.contains(Flags::STALE);
     if refused { Err(Error::MASTER_DOWN) } else { Ok(()) }
 }

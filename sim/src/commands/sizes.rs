@@ -61,7 +61,7 @@ pub(super) fn end(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes], reply: &Reply)
         }
     };
     let config = &ctx.node.config;
-    let (requests, replies) = (config.large_requests, config.large_replies);
+    let (requests, replies) = (config.monitoring.large_requests, config.monitoring.large_replies);
     let is_large = |len: usize, least: i64| usize::try_from(least).is_ok_and(|least| len >= least);
     if is_large(request_len, requests.least) {
         let large = entry(ctx.node, ctx.env, Some(ctx.conn), spec, args, request_len as i64);

@@ -69,23 +69,24 @@ fn note(node: &mut Node, env: &Env, conn: Option<ConnId>, spec: &Spec, args: &[B
     // All values are whole microseconds.
     let took_us = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
     let took = Duration::from_micros(took_us);
-    let tracks = node.config.latency_tracking && !waits;
+    let tracks = node.config.monitoring.latency_tracking && !waits;
     let calls = node.stats.calls_of(spec.name);
     calls.took_us = calls.took_us.saturating_add(took_us);
     if tracks {
         calls.latencies.get_or_insert_default().add(took);
     }
-    if node.config.latency_monitor_threshold > 0 {
+    if node.config.monitoring.latency_monitor_threshold > 0 {
         let event = if spec.flags.contains(Flags::FAST) { "fast-command" } else { "command" };
-        node.latency.note(event, env.wall.as_secs(), took, node.config.latency_monitor_threshold);
+        node.latency.note(event, env.wall.as_secs(), took, node.config.monitoring.latency_monitor_threshold);
     }
-    let is_slow = u64::try_from(node.config.slowlog_slower_than).is_ok_and(|least| took_us >= least);
+    let is_slow =
+        u64::try_from(node.config.monitoring.slowlog_slower_than).is_ok_and(|least| took_us >= least);
     if waits || !is_slow || spec.flags.contains(Flags::SKIP_SLOWLOG) {
         return;
     }
     let took_us = i64::try_from(took_us).unwrap_or(i64::MAX);
     let slow = entry(node, env, conn, spec, args, took_us);
-    let len_max = node.config.slowlog_max_len;
+    let len_max = node.config.monitoring.slowlog_max_len;
     node.slowlog.push(slow, len_max);
 }
 

@@ -71,7 +71,7 @@ impl super::Config {
     /// Returns the port of the cluster bus; `None` if the client port is too high for one.
     pub fn bus_port(&self) -> Option<u16> {
         match self.cluster.port {
-            0 => self.port.checked_add(BUS_OFFSET),
+            0 => self.network.port.checked_add(BUS_OFFSET),
             port => Some(port),
         }
     }

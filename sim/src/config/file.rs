@@ -59,7 +59,7 @@ pub fn read(
         reader.option(name, value)?;
     }
     if let Some(path) = path {
-        path.clone_into(&mut config.config_file);
+        path.clone_into(&mut config.server.config_file);
     }
     Ok(())
 }
@@ -70,8 +70,8 @@ pub fn read(
 /// The first invalid line.
 pub(crate) fn read_rewritten(text: &str, config: &mut Config) -> Result<(), Mistake> {
     // This is the only option that has no line if it has no value.
-    config.replicaof = None;
-    config.users.clear();
+    config.replication.replicaof = None;
+    config.security.users.clear();
     Reader { files: &NoOthers, config, saves: false }.file("redis.conf", text, 0)
 }
 
@@ -137,14 +137,14 @@ impl Reader<'_> {
             return self.file(path, &text, depth + 1).map_err(Wrong::Line);
         }
         if name == "user" {
-            self.config.users.push(values.to_vec());
+            self.config.security.users.push(values.to_vec());
             return Ok(());
         }
         if name == "rename-command" {
             let [old, new] = values else {
                 return Err(Wrong::Option("`rename-command` takes two names".into()));
             };
-            self.config.renames.push((old.to_lowercase(), new.to_lowercase()));
+            self.config.security.renames.push((old.to_lowercase(), new.to_lowercase()));
             return Ok(());
         }
         if ABSENT.contains(&&name[..]) {
@@ -164,7 +164,7 @@ impl Reader<'_> {
         let mut value = value.to_owned();
         if name == "user" {
             let words = words(&value).ok_or_else(|| Wrong::Option("unbalanced quotes".into()))?;
-            self.config.users.push(words);
+            self.config.security.users.push(words);
             return Ok(());
         }
         if options::find(name).is_some_and(|option| option.name == "save") {
@@ -296,7 +296,8 @@ fn lines_of(option: &Opt, config: &Config) -> Vec<(String, VecDeque<String>)> {
     let (name, value) = (option.name, option.get(config));
     let line = match name {
         "save" => {
-            let points = config.save.iter().map(|(seconds, changes)| format!("save {seconds} {changes}"));
+            let points =
+                config.persistence.save.iter().map(|(seconds, changes)| format!("save {seconds} {changes}"));
             let mut points: VecDeque<String> = points.collect();
             if points.is_empty() {
                 points.push_back("save \"\"".into());
@@ -304,7 +305,7 @@ fn lines_of(option: &Opt, config: &Config) -> Vec<(String, VecDeque<String>)> {
             return vec![(name.into(), points)];
         }
         "client-output-buffer-limit" => {
-            let classes = ["normal", "slave", "pubsub"].into_iter().zip(&config.output_limits);
+            let classes = ["normal", "slave", "pubsub"].into_iter().zip(&config.clients.output_limits);
             let line = |class: &str, limit: &BufferLimit| {
                 let (hard, soft) = (with_unit(limit.hard), with_unit(limit.soft));
                 let shown = if class == "slave" { "replica" } else { class };
@@ -387,7 +388,7 @@ mod tests {
     fn lines_about_users_are_kept_and_written_as_the_users_are_by_then() {
         let old = "port 1\nuser a on \">a b\" ~x\nuser b off\ntimeout 3\n";
         let config = config(&[("redis.conf", old)]).expect("it can be read");
-        assert_eq!(config.users, [vec!["a", "on", ">a b", "~x"], vec!["b", "off"]]);
+        assert_eq!(config.security.users, [vec!["a", "on", ">a b", "~x"], vec!["b", "off"]]);
         let users =
             ["user a off -@all", "user c on -@all", "user default on nopass ~* &* +@all"].map(String::from);
         let new = rewrite(old, &config, users.to_vec(), false);
@@ -419,7 +420,10 @@ mod tests {
         ] {
             options::set_at_start(&mut set, name, value).expect("an option");
         }
-        let replica = Config { replicaof: Some(("m".into(), 6379)), save: Vec::new(), ..Config::default() };
+        let replica = Config::default().with(|config| {
+            config.replication.replicaof = Some(("m".into(), 6379));
+            config.persistence.save = Vec::new();
+        });
         let configs = [Config::default(), set, replica];
         for from in &configs {
             let text = rewrite("", from, Vec::new(), true);
@@ -443,12 +447,21 @@ mod tests {
             ("more.conf", "maxmemory 2gb\r\n  loglevel debug\n"),
         ])
         .expect("it can be read");
-        assert_eq!((config.port, &*config.requirepass, config.maxmemory), (7000, "a \"b\" A", 2 << 30));
-        assert_eq!(config.save, [(900, 1), (300, 10)]);
-        assert_eq!((config.output_limits[0].hard, config.output_limits[2].hard), (1 << 20, 32 << 20));
-        assert_eq!((config.databases, &config.replicaof), (4, &Some(("host".into(), 6379))));
+        assert_eq!(
+            (config.network.port, &*config.security.requirepass, config.memory.maxmemory),
+            (7000, "a \"b\" A", 2 << 30)
+        );
+        assert_eq!(config.persistence.save, [(900, 1), (300, 10)]);
+        assert_eq!(
+            (config.clients.output_limits[0].hard, config.clients.output_limits[2].hard),
+            (1 << 20, 32 << 20)
+        );
+        assert_eq!(
+            (config.keyspace.databases, &config.replication.replicaof),
+            (4, &Some(("host".into(), 6379)))
+        );
         assert_eq!(options::find("bind").expect("an option").get(&config), "127.0.0.1 ::1");
-        assert_eq!(config.config_file, "redis.conf");
+        assert_eq!(config.server.config_file, "redis.conf");
     }
 
     #[test]
@@ -465,7 +478,7 @@ mod tests {
             read(file.map(|_| "redis.conf"), &more, &Memory(&files), &mut config)
                 .expect("all of it is right");
             assert_eq!(
-                (config.save, config.users),
+                (config.persistence.save, config.security.users),
                 (save, vec![vec!["a".into(), "on".into(), ">b c".into()]])
             );
         }
@@ -523,15 +536,15 @@ mod tests {
         let new = rewrite(old, &config, Vec::new(), false);
         assert_eq!(new, expected);
         assert_eq!(rewrite(&new, &config, Vec::new(), false), expected, "nothing has changed since");
-        config.save.clear();
+        config.persistence.save.clear();
         assert!(rewrite(old, &config, Vec::new(), false).contains("7391\nsave \"\"\n\nmaxmemory"));
-        config.save = Config::default().save;
+        config.persistence.save = Config::default().persistence.save;
         let new = rewrite("save 900 1\n", &config, Vec::new(), false);
         assert!(
             ["save 3600 1", "save 300 100", "save 60 10000"].iter().all(|line| new.contains(line)),
             "{new}"
         );
-        config.save = vec![(1, 1), (2, 2), (3, 3), (4, 4)];
+        config.persistence.save = vec![(1, 1), (2, 2), (3, 3), (4, 4)];
         assert!(rewrite(old, &config, Vec::new(), false).ends_with("allkeys-lru\nsave 4 4\n"));
     }
 }

@@ -181,9 +181,9 @@ impl TestServerBuilder {
         let listener = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
         let address = listener.local_addr()?;
-        config.port = address.port();
-        config.bind = address.ip().to_string();
-        let password = config.requirepass.clone();
+        config.network.port = address.port();
+        config.network.bind = address.ip().to_string();
+        let password = config.security.requirepass.clone();
         let (stop, stopped) = oneshot::channel();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let serve = move || {

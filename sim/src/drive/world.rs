@@ -20,7 +20,7 @@ use crate::{
 /// Runs a node on this host until it exits: a new server with this configuration, in `node`, at the
 /// port that the configuration names. Pass it to [`Builder::host`](lockstorm_world::Builder::host).
 pub async fn run(ctx: HostCtx, config: Config, node: DrivenNode) {
-    run_with(ctx, config.port, node, |env, _| Server::new(config, env)).await;
+    run_with(ctx, config.network.port, node, |env, _| Server::new(config, env)).await;
 }
 
 /// Like [`run`], with a server that `start` makes. `start` gets the server from before the last

@@ -55,12 +55,12 @@ impl Node {
         let now_secs = env.wall.as_secs();
         match want {
             Want::Follow { host, port } => {
-                let backlog_size = self.config.repl_backlog_size;
-                self.config.replicaof = Some((host.clone(), port));
+                let backlog_size = self.config.replication.backlog_size;
+                self.config.replication.replicaof = Some((host.clone(), port));
                 self.replication.follow(host, port, backlog_size, now_secs);
             }
             Want::Lead => {
-                self.config.replicaof = None;
+                self.config.replication.replicaof = None;
                 self.replication.promote(env.random_id(), now_secs);
             }
             Want::DropKeys(slot) => self.drop_slot(effects, slot),
@@ -102,7 +102,7 @@ impl Node {
         let keys: Vec<Bytes> = self.dbs[0].by_slot(key_slot).keys(slot).cloned().collect();
         for key in keys {
             let Some(gone) = self.dbs[0].remove(&key) else { continue };
-            let lazily = self.config.lazy_free.server_del;
+            let lazily = self.config.memory.lazy_free.server_del;
             self.count_freed(&gone.value, lazily);
             if self.config.generation.has(Feature::PropagatedSlotLoss) {
                 let name = Bytes::from_static(if lazily { &b"UNLINK"[..] } else { b"DEL" });
@@ -113,7 +113,7 @@ impl Node {
                     to: PropagateTo::All,
                 });
             }
-            let wanted = self.config.notify_keyspace_events;
+            let wanted = self.config.keyspace.notify_keyspace_events;
             let touch = Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server);
             effects.touched.push(Touch { signal: Signal::Apart, ..touch });
         }

@@ -24,7 +24,7 @@ impl Node {
     /// paused the key stays, because the data must not change during a failover. A replica leaves
     /// the deletion to its master, except for lookups to write when clients may write to it.
     pub fn deletes_expired(&self, purpose: Purpose) -> bool {
-        let is_ours = || purpose == Purpose::Write && !self.config.replica_read_only;
+        let is_ours = || purpose == Purpose::Write && !self.config.replication.replica_read_only;
         !self.is_paused() && (!self.is_replica() || is_ours())
     }
 
@@ -44,13 +44,13 @@ impl Node {
     pub fn expire(&mut self, env: &Env, effects: &mut Effects, db: usize, key: Bytes) {
         let began = self.times_spikes().then(|| env.begin()).flatten();
         let Some(gone) = self.dbs[db].remove(&key) else { return };
-        self.count_freed(&gone.value, self.config.lazy_free.expire);
+        self.count_freed(&gone.value, self.config.memory.lazy_free.expire);
         drop(gone);
         self.note_spike(env, "expire-del", began);
         self.stats.expired += 1;
         let args = vec![Bytes::from_static(b"DEL"), key.clone()];
         effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
-        let wanted = self.config.notify_keyspace_events;
+        let wanted = self.config.keyspace.notify_keyspace_events;
         effects.touched.push(Touch::new(db, key, (Class::Expired, "expired"), wanted, Changer::Server));
     }
 
@@ -68,7 +68,7 @@ impl Node {
         }
         let is_empty = hash.is_empty();
         let is_valkey = self.config.generation.is_valkey();
-        let wanted = self.config.notify_keyspace_events;
+        let wanted = self.config.keyspace.notify_keyspace_events;
         let touch = |class, event| Touch::new(db, key.clone(), (class, event), wanted, Changer::Server);
         let mut propagate = |name: &'static str, rest: &[Bytes]| {
             let args = [&[Bytes::from_static(name.as_bytes()), key.clone()][..], rest].concat();

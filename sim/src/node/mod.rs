@@ -315,8 +315,8 @@ impl Node {
     /// Returns a node that has just started, with empty databases.
     pub fn new(config: Config, run_id: String, replication_id: String, started: Monotonic) -> Node {
         Node {
-            dbs: (0..config.databases).map(|_| Db::default()).collect(),
-            acl: Acl::new(&config.requirepass),
+            dbs: (0..config.keyspace.databases).map(|_| Db::default()).collect(),
+            acl: Acl::new(&config.security.requirepass),
             scripts: Engine::new(config.generation, config.mutations.script_edit.clone()),
             config,
             clients: Clients::default(),
@@ -349,7 +349,7 @@ impl Node {
 
     /// Returns true if key events have a consumer. Without one, commands need not report them.
     pub fn wants_key_events(&self) -> bool {
-        self.config.notify_keyspace_events != Notify::default()
+        self.config.keyspace.notify_keyspace_events != Notify::default()
             || !self.clients.watchers.is_empty()
             || !self.clients.waiting.is_empty()
             || self.clients.tracking.trackers > 0
@@ -439,7 +439,7 @@ impl Node {
     pub fn receiving(&self) -> Option<Receiving> {
         let link = self.replication.master.as_ref()?;
         let Stage::Transfer { position, payload: Payload::Marked(_) } = &link.stage else { return None };
-        match self.config.repl_diskless_load {
+        match self.config.replication.diskless_load {
             DisklessLoad::SwapDb => {}
             DisklessLoad::OnEmptyDb if self.dbs.iter().all(Db::is_empty) => {}
             DisklessLoad::OnEmptyDb | DisklessLoad::Disabled => return None,
@@ -468,21 +468,21 @@ impl Node {
 
     /// Returns true if spikes are recorded (`latency-monitor-threshold`).
     pub fn times_spikes(&self) -> bool {
-        self.config.latency_monitor_threshold > 0
+        self.config.monitoring.latency_monitor_threshold > 0
     }
 
     /// Adds a spike to the latency monitor if work other than a command has taken long since
     /// `began`.
     pub fn note_spike(&mut self, env: &Env, event: &'static str, began: Option<Instant>) {
         if self.times_spikes() {
-            let threshold_ms = self.config.latency_monitor_threshold;
+            let threshold_ms = self.config.monitoring.latency_monitor_threshold;
             self.latency.note(event, env.wall.as_secs(), env.took(began), threshold_ms);
         }
     }
 
     /// Counts a deleted value if a server would have freed it in the background.
     pub fn count_freed(&mut self, value: &Value, lazily: bool) {
-        let counts = lazily && is_worth_background(value, self.config.list_node_size);
+        let counts = lazily && is_worth_background(value, self.config.keyspace.list_node_size);
         self.stats.lazily_freed += u64::from(counts);
     }
 

@@ -23,8 +23,8 @@ impl Node {
     /// Returns the present fsync policy. With `no-appendfsync-on-rewrite` the operating system
     /// decides while a background job runs.
     fn fsync_policy(&self) -> Fsync {
-        let rests = self.writes_aside() && self.config.no_appendfsync_on_rewrite;
-        if rests { Fsync::No } else { self.config.appendfsync }
+        let rests = self.writes_aside() && self.config.aof.no_appendfsync_on_rewrite;
+        if rests { Fsync::No } else { self.config.aof.appendfsync }
     }
 
     /// Returns true if WAITAOF takes written bytes for synced as soon as a turn of the event loop
@@ -33,7 +33,7 @@ impl Node {
         let aof = &self.persistence.aof;
         aof.state == LogState::On
             && aof.unwritten.is_empty()
-            && self.config.appendfsync != Fsync::No
+            && self.config.aof.appendfsync != Fsync::No
             && self.config.generation.has(Feature::EarlySynced)
     }
 
@@ -52,7 +52,7 @@ impl Node {
                 if !had_failed {
                     env.log(Level::Warning, || format!("Error writing to the AOF file: {error}"));
                 }
-                if self.config.appendfsync == Fsync::Always {
+                if self.config.aof.appendfsync == Fsync::Always {
                     self.abort();
                 }
             }
@@ -73,13 +73,13 @@ impl Server {
 
     /// Follows the master that the configuration names, if any.
     pub(super) fn follow_configured(&mut self, env: &mut Env) {
-        let Some((host, port)) = self.node.config.replicaof.clone() else { return };
+        let Some((host, port)) = self.node.config.replication.replicaof.clone() else { return };
         let replication = &mut self.node.replication;
         // Data loaded with its replication position can be continued from there. Without a position
         // a full resynchronization is needed.
         let resume = replication.loaded_db.take();
         if resume.is_some() {
-            let (size, offset) = (self.node.config.repl_backlog_size, replication.history.offset);
+            let (size, offset) = (self.node.config.replication.backlog_size, replication.history.offset);
             replication.backlog = Some(Backlog::new(size, offset));
         }
         replication.master = Some(MasterLink::new(host, port, resume, env.wall.as_secs()));
@@ -112,7 +112,7 @@ impl Server {
         let full = disk.fault.is_some() || !log.unwritten.is_empty() || log.state == LogState::Waiting;
         let file = disk.log.as_mut().filter(|_| !full);
         let out = file.map_or(&mut log.unwritten, |file| &mut file.commands);
-        if config.aof_timestamps && now_secs > log.stamped {
+        if config.aof.timestamps && now_secs > log.stamped {
             log.stamped = now_secs;
             out.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
         }
@@ -145,7 +145,7 @@ impl Server {
         if self.node.loading.is_some() {
             return;
         }
-        if self.node.config.appendonly && self.node.persistence.aof.state == LogState::Off {
+        if self.node.config.aof.appendonly && self.node.persistence.aof.state == LogState::Off {
             // The append-only file begins with the node.
             if let Err(error) = self.node.rewrite_log(env) {
                 env.log(Level::Warning, || format!("The append-only file cannot be begun: {error}"));
@@ -160,7 +160,7 @@ impl Server {
         let Persistence { disk, aof, rewrite_scheduled, .. } = persistence;
         let mut wants_rewrite = *rewrite_scheduled;
         if aof.state == LogState::On {
-            let took = Duration::from_millis(config.fsync_ms);
+            let took = Duration::from_millis(config.aof.fsync_ms);
             match &mut disk.log {
                 Some(log) => aof.sync(log, policy, took, env.wall, env.monotonic, offset),
                 None => aof.note_offset(offset),
@@ -170,7 +170,7 @@ impl Server {
             } else if aof.quiet && syncs_early {
                 aof.synced_offset = Some(offset);
             }
-            let (percentage, min) = (config.aof_rewrite_percentage, config.aof_rewrite_min_size);
+            let (percentage, min) = (config.aof.rewrite_percentage, config.aof.rewrite_min_size);
             wants_rewrite |= aof.wants_rewrite(disk, percentage, min);
         }
         self.sweep_log(env);
@@ -197,7 +197,7 @@ impl Server {
         let Node { persistence: Persistence { aof, .. }, config, .. } = &mut *self.node;
         let (Some(parts), Some(folder)) = (&mut aof.parts, &env.folder) else { return };
         if parts.has_history()
-            && !config.aof_disable_auto_gc
+            && !config.aof.disable_auto_gc
             && let Err(error) = parts.sweep(&**folder)
         {
             env.log(Level::Warning, || format!("Old append-only files cannot be removed: {error}"));
@@ -218,7 +218,8 @@ impl Server {
     fn save_due_secs(&self) -> Option<i64> {
         let dirty = self.node.stats.dirty;
         let scheduled = self.node.persistence.save_scheduled.then_some(i64::MIN);
-        let reached = self.node.config.save.iter().filter(|(_, changes)| dirty > 0 && dirty >= *changes);
+        let reached =
+            self.node.config.persistence.save.iter().filter(|(_, changes)| dirty > 0 && dirty >= *changes);
         // More than that many seconds must have passed: add one.
         reached
             .map(|(seconds, _)| {

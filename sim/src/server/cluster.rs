@@ -38,7 +38,7 @@ impl Server {
             Ok(cluster.master_address())
         });
         match started.expect("it was just made") {
-            Ok(master) => self.node.config.replicaof = master,
+            Ok(master) => self.node.config.replication.replicaof = master,
             Err(corrupted) => return Err(StartError::Nodes(corrupted)),
         }
         Ok(())

@@ -39,11 +39,11 @@ impl Server {
     pub(super) fn connected(&mut self, env: &mut Env, conn: ConnId, peer: String, local: String) {
         let node = &self.node;
         let links = node.cluster.as_ref().map_or(0, |cluster| cluster.connections());
-        let refused = if node.clients.sessions.len() + links >= node.config.maxclients {
+        let refused = if node.clients.sessions.len() + links >= node.config.clients.maxclients {
             let text = if node.cluster.is_some() { FULL_IN_CLUSTER } else { FULL };
             Some((Level::Verbose, "there are as many clients as maxclients allows", text))
         } else if env.strangers
-            && node.config.protected_mode
+            && node.config.network.protected_mode
             && node.acl.default_needs_no_password()
             && !is_local(&peer)
         {
@@ -80,7 +80,7 @@ impl Server {
         session.received += bytes.len() as u64;
         session.last_active = env.monotonic;
         session.decoder.feed(bytes);
-        if session.decoder.buffered() > self.node.config.client_query_buffer_limit {
+        if session.decoder.buffered() > self.node.config.clients.query_buffer_limit {
             let (peer, held) = (session.peer.clone(), session.decoder.buffered());
             let text = || {
                 format!("Closing {peer}: {held} bytes of a command are more than client-query-buffer-limit")
@@ -134,7 +134,7 @@ impl Server {
                 return;
             }
             let mut limits =
-                Limits { bulk_len_max: self.node.config.proto_max_bulk_len, ..Limits::default() };
+                Limits { bulk_len_max: self.node.config.clients.proto_max_bulk_len, ..Limits::default() };
             if !session.authenticated && !self.node.acl.admits_strangers() {
                 limits = limits.unauthenticated();
             }
@@ -257,8 +257,8 @@ mod tests {
 
     #[test]
     fn protected_mode_keeps_strangers_out_until_there_is_a_password() {
-        let open = || Config { protected_mode: false, ..Config::default() };
-        let secret = || Config { requirepass: "secret".into(), ..Config::default() };
+        let open = || Config::default().with(|config| config.network.protected_mode = false);
+        let secret = || Config::default().with(|config| config.security.requirepass = "secret".into());
         for (config, strangers, peer, served) in [
             (Config::default(), true, "192.0.2.1:50000", false),
             (Config::default(), true, "[2001:db8::1]:50000", false),

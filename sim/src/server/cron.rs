@@ -47,7 +47,7 @@ impl Cron {
 
 impl Server {
     fn period(&self) -> Duration {
-        Duration::from_millis(1000 / u64::from(self.node.config.hz.clamp(1, 500)))
+        Duration::from_millis(1000 / u64::from(self.node.config.server.hz.clamp(1, 500)))
     }
 
     /// Returns the first tick after `at`.
@@ -163,7 +163,7 @@ impl Server {
 
     /// Returns the time after which a silent client is disconnected (`timeout`).
     fn idle_after(&self) -> Option<Duration> {
-        let seconds = self.node.config.timeout;
+        let seconds = self.node.config.network.timeout;
         // The server counts whole seconds, and disconnects only after more of them than the limit.
         (seconds > 0).then(|| Duration::from_secs(seconds.saturating_add(1)))
     }

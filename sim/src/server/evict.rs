@@ -44,7 +44,7 @@ struct Candidate {
 impl Evictor {
     /// Returns the key to evict next; `None` if the policy allows none.
     fn next(&mut self, dbs: &[Db], config: &Config, env: &mut Env) -> Option<(usize, Bytes)> {
-        let policy = config.maxmemory_policy;
+        let policy = config.memory.maxmemory_policy;
         if self.policy != policy {
             self.policy = policy;
             self.pool.clear();
@@ -76,9 +76,9 @@ impl Evictor {
             while let Some(Candidate { db, key, .. }) = self.pool.pop() {
                 // The key may have been deleted since, or lost the expiry that made it a candidate.
                 let entry = dbs[db].get(&key);
-                if entry
-                    .is_some_and(|entry| !volatile(config.maxmemory_policy) || entry.expires_ms().is_some())
-                {
+                if entry.is_some_and(|entry| {
+                    !volatile(config.memory.maxmemory_policy) || entry.expires_ms().is_some()
+                }) {
                     return Some((db, key));
                 }
             }
@@ -88,8 +88,8 @@ impl Evictor {
     /// Draws keys of each database, and keeps the best in the pool.
     fn sample(&mut self, dbs: &[Db], config: &Config, env: &mut Env) {
         for (db, keys) in dbs.iter().enumerate() {
-            for _ in 0..config.maxmemory_samples.min(keys.len()) {
-                let Some((key, entry)) = draw(keys, config.maxmemory_policy, env) else { break };
+            for _ in 0..config.memory.maxmemory_samples.min(keys.len()) {
+                let Some((key, entry)) = draw(keys, config.memory.maxmemory_policy, env) else { break };
                 let reason = reason(config, entry, env.wall.as_millis());
                 let at = self.pool.partition_point(|candidate| candidate.reason < reason);
                 if at == 0 && self.pool.len() == POOL
@@ -111,9 +111,9 @@ impl Server {
     /// impossible.
     pub(super) fn make_room(&mut self, env: &mut Env) {
         self.node.out_of_memory = false;
-        let limit = self.node.config.maxmemory;
+        let limit = self.node.config.memory.maxmemory;
         if limit == 0 {
-            if self.node.config.maxmemory_clients.of(limit) == 0 {
+            if self.node.config.memory.maxmemory_clients.of(limit) == 0 {
                 self.node.clients.sessions.stop_accounting();
             }
             return;
@@ -139,7 +139,7 @@ impl Server {
 
     /// Makes room when `maxmemory` has changed, even if no command comes.
     pub(super) fn apply_new_limit(&mut self, env: &mut Env) {
-        let limit = self.node.config.maxmemory;
+        let limit = self.node.config.memory.maxmemory;
         if std::mem::replace(&mut self.evictor.limit, limit) != limit {
             self.make_room(env);
         }
@@ -152,7 +152,7 @@ impl Server {
 
     fn evict(&mut self, env: &mut Env, db: usize, key: Bytes) {
         if let Some(gone) = self.node.dbs[db].remove(&key) {
-            self.node.count_freed(&gone.value, self.node.config.lazy_free.eviction);
+            self.node.count_freed(&gone.value, self.node.config.memory.lazy_free.eviction);
         }
         self.node.stats.evicted += 1;
         let mut effects = Effects::default();
@@ -162,7 +162,7 @@ impl Server {
             db,
             key,
             (Class::Evicted, "evicted"),
-            self.node.config.notify_keyspace_events,
+            self.node.config.keyspace.notify_keyspace_events,
             Changer::Server,
         ));
         self.settle(env, effects);
@@ -189,9 +189,9 @@ fn draw<'a>(db: &'a Db, policy: Eviction, env: &mut Env) -> Option<(&'a Blob, &'
 /// Returns the eviction score of a key: its idle time, its rareness of use, or the nearness of its
 /// expiry.
 fn reason(config: &Config, entry: &Entry, now_ms: i64) -> u64 {
-    match config.maxmemory_policy {
+    match config.memory.maxmemory_policy {
         Eviction::AllKeysLfu | Eviction::VolatileLfu => {
-            u64::from(u8::MAX - entry.usage.frequency(now_ms, config.lfu))
+            u64::from(u8::MAX - entry.usage.frequency(now_ms, config.memory.lfu))
         }
         Eviction::VolatileTtl => {
             let when_ms = entry.expires_ms().unwrap_or(i64::MAX);
@@ -219,7 +219,7 @@ mod tests {
         fn new(policy: Eviction) -> Bench {
             let mut env = Env::new(7);
             env.wall = Wall::from_millis(1_700_000_000_000);
-            let config = Config { maxmemory_policy: policy, ..Config::default() };
+            let config = Config::default().with(|config| config.memory.maxmemory_policy = policy);
             let mut server = Server::new(config, &mut env);
             let (peer, local) = ("c:1".into(), "n:6379".into());
             server.step(&mut env, Event::Connected { conn: ConnId(1), peer, local });
@@ -247,7 +247,8 @@ mod tests {
             let used = self.server.node.data_memory() as u64;
             let startup = Node::STARTUP_MEMORY as u64;
             let limit = startup + (used - startup) * keys_left / 1000;
-            self.server.node.config.maxmemory = limit + self.server.node.clients.sessions.memory() as u64;
+            self.server.node.config.memory.maxmemory =
+                limit + self.server.node.clients.sessions.memory() as u64;
             assert_eq!(self.send("SET last v"), "+OK\r\n");
             let left = |range: std::ops::Range<i32>| {
                 range.filter(|n| self.server.node.dbs[0].contains(format!("k:{n}").as_bytes())).count()
@@ -282,7 +283,7 @@ mod tests {
             let mut bench = filled(policy);
             // By the default factor the counters of most keys would not exceed two after twenty
             // uses.
-            bench.server.node.config.lfu.log_factor = 1;
+            bench.server.node.config.memory.lfu.log_factor = 1;
             for _ in 0..20 {
                 (0..500).for_each(|n| drop(bench.send(&format!("GET k:{n}"))));
             }
@@ -313,7 +314,7 @@ mod tests {
     #[test]
     fn a_reply_that_is_on_its_way_weighs_nothing_until_the_network_does_not_take_it() {
         let mut bench = Bench::new(Eviction::AllKeysLru);
-        bench.server.node.config.maxmemory = 10 << 20;
+        bench.server.node.config.memory.maxmemory = 10 << 20;
         bench.send("SETRANGE k 99999 x");
         let before = bench.server.node.clients.sessions.memory();
         assert!(bench.send("GET k").len() > 100_000);
@@ -330,7 +331,7 @@ mod tests {
             let mut bench = Bench::new(policy);
             (0..50).for_each(|n| drop(bench.send(&format!("SET keep:{n} v"))));
             (0..50).for_each(|n| drop(bench.send(&format!("SET go:{n} v EX 100"))));
-            bench.server.node.config.maxmemory = 1;
+            bench.server.node.config.memory.maxmemory = 1;
             assert_eq!(bench.send("SET k v"), "-OOM command not allowed when used memory > 'maxmemory'.\r\n");
             let keys: Vec<_> =
                 bench.server.node.dbs[0].entries().iter().map(|(key, _)| key.clone()).collect();
@@ -344,12 +345,12 @@ mod tests {
         let mut bench = Bench::new(Eviction::VolatileTtl);
         (0..30).for_each(|n| drop(bench.send(&format!("SET k:{n} v EX 100"))));
         let used = bench.server.accounted_memory() as u64;
-        bench.server.node.config.maxmemory = used - 1;
+        bench.server.node.config.memory.maxmemory = used - 1;
         bench.send("PING");
         assert_eq!(bench.server.node.stats.evicted, 1);
-        bench.server.node.config.maxmemory = 0;
+        bench.server.node.config.memory.maxmemory = 0;
         (0..30).for_each(|n| drop(bench.send(&format!("PERSIST k:{n}"))));
-        bench.server.node.config.maxmemory = 1;
+        bench.server.node.config.memory.maxmemory = 1;
         bench.send("PING");
         assert_eq!((bench.server.node.stats.evicted, bench.server.node.dbs[0].len()), (1, 29));
     }

@@ -19,7 +19,7 @@ const LIMIT_MIN: u64 = 128 << 10;
 impl Server {
     /// Disconnects the largest clients until the others fit.
     pub(super) fn evict_clients(&mut self, env: &mut Env) {
-        let limit = match self.node.config.maxmemory_clients.of(self.node.config.maxmemory) {
+        let limit = match self.node.config.memory.maxmemory_clients.of(self.node.config.memory.maxmemory) {
             0 => return,
             limit => limit.max(LIMIT_MIN),
         };
@@ -80,7 +80,10 @@ mod tests {
         /// A server with clients 1 to 4, and a limit on their total memory.
         fn new(limit: Share, maxmemory: u64) -> Bench {
             let mut env = Env::new(1);
-            let config = Config { maxmemory_clients: limit, maxmemory, ..Config::default() };
+            let config = Config::default().with(|config| {
+                config.memory.maxmemory_clients = limit;
+                config.memory.maxmemory = maxmemory;
+            });
             let mut server = Server::new(config, &mut env);
             for id in 1..=4 {
                 let (peer, local) = (format!("c{id}:1"), "n1:6379".into());

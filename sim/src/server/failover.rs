@@ -12,7 +12,7 @@ impl Node {
     pub fn abort_failover(&mut self, env: &mut Env) {
         let Some(failover) = self.replication.failover.take() else { return };
         if failover.in_progress {
-            self.config.replicaof = None;
+            self.config.replication.replicaof = None;
             self.replication.promote(env.random_id(), env.wall.as_secs());
         }
     }
@@ -58,8 +58,8 @@ impl Server {
         // The acknowledgement that ends the failover may also be the one that a client waits for.
         self.wake_waiting_for_replicas(env);
         env.log(Level::Notice, || format!("Failing over to {host}:{port}"));
-        let backlog_size = self.node.config.repl_backlog_size;
-        self.node.config.replicaof = Some((host.clone(), port));
+        let backlog_size = self.node.config.replication.backlog_size;
+        self.node.config.replication.replicaof = Some((host.clone(), port));
         self.node.replication.follow(host, port, backlog_size, env.wall.as_secs());
         if let Some(failover) = &mut self.node.replication.failover {
             failover.in_progress = true;

@@ -134,11 +134,13 @@ impl Server {
         let session = node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         // A queue may use up any amount of memory by itself.
         let queuing = session.transaction.is_some() && !flags.contains(Flags::ENDS_TRANSACTION);
-        if flags.contains(Flags::DEBUGS) && !node.config.enable_debug_command.allows(session.is_local()) {
+        if flags.contains(Flags::DEBUGS)
+            && !node.config.security.enable_debug_command.allows(session.is_local())
+        {
             return Err(Error::DEBUG_DISABLED.into());
         }
         if flags.contains(Flags::CHANGES_MODULES)
-            && !node.config.enable_module_command.allows(session.is_local())
+            && !node.config.security.enable_module_command.allows(session.is_local())
         {
             return Err(Error::MODULE_DISABLED.into());
         }

@@ -19,7 +19,7 @@ impl Node {
     /// Returns the time to load `keys`: `key-load-delay` microseconds for each. A negative delay is
     /// the number of keys loaded per microsecond.
     pub fn load_time(&self, keys: usize) -> Duration {
-        key_time(self.config.key_load_delay, keys)
+        key_time(self.config.persistence.key_load_delay, keys)
     }
 
     /// Hides the data for the time that loading `keys` takes. Returns false if it takes no time.
@@ -44,7 +44,7 @@ impl Node {
         let dbs = if purpose == Purpose::Master { Vec::new() } else { dbs };
         let until = now + time;
         self.loading = Some(Loading { until, since: now_secs, len, dbs, purpose });
-        let piece = self.config.loading_process_events_interval_bytes;
+        let piece = self.config.persistence.loading_process_events_interval_bytes;
         if piece == 0 || (len as u64) < piece {
             self.stall(now, time);
         }
@@ -177,11 +177,10 @@ mod tests {
             ask(&mut server, &mut env, &format!("SET {key} 1"));
         }
         ask(&mut server, &mut env, "SAVE");
-        let config = Config {
-            key_load_delay: 1_000_000,
-            loading_process_events_interval_bytes: 1024,
-            ..Config::default()
-        };
+        let config = Config::default().with(|config| {
+            config.persistence.key_load_delay = 1_000_000;
+            config.persistence.loading_process_events_interval_bytes = 1024;
+        });
         let disk = server.kill();
         // Three keys take a second each; a file this short is read without serving clients.
         let (mut server, mut env) = start(config.clone(), disk.clone());
@@ -198,7 +197,10 @@ mod tests {
 
     #[test]
     fn what_a_full_disk_did_not_take_is_lost_with_the_process_and_written_when_there_is_room() {
-        let config = Config { appendonly: true, appendfsync: Fsync::No, ..Config::default() };
+        let config = Config::default().with(|config| {
+            config.aof.appendonly = true;
+            config.aof.appendfsync = Fsync::No;
+        });
         for room in [false, true] {
             let (mut server, mut env) = start(config.clone(), Disk::default());
             server.step(&mut env, Event::Disk { fault: Some(DiskFault::Full) });
@@ -216,7 +218,7 @@ mod tests {
 
     #[test]
     fn a_save_point_that_fails_is_tried_again_after_some_seconds() {
-        let config = Config { save: vec![(1, 1)], ..Config::default() };
+        let config = Config::default().with(|config| config.persistence.save = vec![(1, 1)]);
         let (mut server, mut env) = start(config, Disk::default());
         server.step(&mut env, Event::Disk { fault: Some(DiskFault::Full) });
         ask(&mut server, &mut env, "SET a 1");

@@ -88,7 +88,8 @@ mod tests {
         fn new(config: Config) -> Rig {
             let mut env = Env::new(1);
             env.script_clock = Some(now);
-            let mut server = Server::new(Config { busy_reply_threshold: 0, ..config }, &mut env);
+            let mut server =
+                Server::new(config.with(|config| config.scripts.busy_reply_threshold = 0), &mut env);
             for conn in [ConnId(1), ConnId(2), ConnId(3)] {
                 server.step(&mut env, Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() });
             }
@@ -142,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_snapshot_for_replicas_is_not_taken_in_the_middle_of_a_script() {
-        let mut rig = Rig::new(Config { repl_diskless_sync_delay: 1, ..Config::default() });
+        let mut rig = Rig::new(Config::default().with(|config| config.replication.diskless_sync_delay = 1));
         rig.send(2, "REPLCONF capa eof capa psync2");
         assert_eq!(rig.send(2, "PSYNC ? -1"), []);
         rig.begin("redis.call('incr', 'k')", "return redis.call('incr', 'k')");
@@ -160,7 +161,7 @@ mod tests {
 
     #[test]
     fn no_save_begins_in_the_middle_of_a_script() {
-        let mut rig = Rig::new(Config { save: vec![(1, 1)], ..Config::default() });
+        let mut rig = Rig::new(Config::default().with(|config| config.persistence.save = vec![(1, 1)]));
         rig.begin("redis.call('set', 'a', 1)", "redis.call('set', 'b', 1)");
         rig.env.wall += Duration::from_secs(10);
         rig.env.monotonic += Duration::from_secs(10);

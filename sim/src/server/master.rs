@@ -72,9 +72,10 @@ impl Server {
     pub(super) fn feed_periodically(&mut self, env: &mut Env, periods: u64) {
         let now_secs = env.wall.as_secs();
         let config = &self.node.config;
-        let (timeout, lag_max) = (config.repl_timeout as i64, config.min_replicas_max_lag);
-        let (pending_max, offset) = (config.output_limits[1].hard, self.node.replication.history.offset);
-        let pings = periods.is_multiple_of(config.repl_ping_period.max(1));
+        let (timeout, lag_max) = (config.replication.timeout as i64, config.replication.min_replicas_max_lag);
+        let (pending_max, offset) =
+            (config.clients.output_limits[1].hard, self.node.replication.history.offset);
+        let pings = periods.is_multiple_of(config.replication.ping_period.max(1));
         if self.node.replication.attached().next().is_some() {
             let waits =
                 self.node.replication.failover.as_ref().is_some_and(|failover| failover.deadline.is_some());
@@ -123,8 +124,8 @@ impl Server {
             return;
         }
         let now_secs = env.wall.as_secs();
-        let diskless = self.node.config.repl_diskless_sync;
-        let delay = self.node.config.repl_diskless_sync_delay as i64;
+        let diskless = self.node.config.replication.diskless_sync;
+        let delay = self.node.config.replication.diskless_sync_delay as i64;
         let waiting =
             self.node.replication.replicas.iter().filter_map(|(&conn, replica)| match replica.feed {
                 Feed::WaitingForSnapshot { since, .. } => Some((conn, replica, since)),
@@ -144,7 +145,7 @@ impl Server {
             .map(|(_, replica, since)| if replica.eof && diskless { now_secs - since } else { delay });
         let longest = longest.max().unwrap_or(0);
         // With this many replicas the snapshot need not wait for more.
-        let enough = self.node.config.repl_diskless_sync_max_replicas;
+        let enough = self.node.config.replication.diskless_sync_max_replicas;
         let in_company = enough > 0 && waiting.len() >= enough;
         if longest < delay && !in_company {
             return;
@@ -272,7 +273,7 @@ impl Server {
             }
         }
         self.node.replication.keep_for_replicas();
-        self.node.replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
+        self.node.replication.count_good(now_secs, self.node.config.replication.min_replicas_max_lag);
     }
 }
 

@@ -59,7 +59,11 @@ impl Node {
     /// # Errors
     /// If the disk does not take it.
     pub fn keep_snapshot(&mut self, env: &Env, snapshot: Bytes) -> Result<(), SaveError> {
-        self.persistence.disk.keep_snapshot(snapshot, env.folder.as_deref(), &self.config.dbfilename)
+        self.persistence.disk.keep_snapshot(
+            snapshot,
+            env.folder.as_deref(),
+            &self.config.persistence.dbfilename,
+        )
     }
 
     /// Keeps a snapshot that was written in the background; `dirty` is the number of its changes
@@ -84,7 +88,7 @@ impl Node {
     /// Returns the snapshot on the disk, if there is one.
     pub fn kept_snapshot(&self, env: &Env) -> Option<Bytes> {
         match &env.folder {
-            Some(folder) => folder.read(&self.config.dbfilename).ok(),
+            Some(folder) => folder.read(&self.config.persistence.dbfilename).ok(),
             None => self.persistence.disk.snapshot.clone(),
         }
     }
@@ -127,7 +131,7 @@ impl Node {
         self.stats.forks += 1;
         let keys = self.keys_len();
         let (began, since) = (env.monotonic, env.wall.as_secs());
-        let until = began + key_time(self.config.rdb_key_save_delay, keys);
+        let until = began + key_time(self.config.persistence.rdb_key_save_delay, keys);
         self.persistence.background = Some(Background { job, began, since, until, keys });
         until
     }
@@ -149,8 +153,8 @@ impl Node {
     /// is mostly at the end.
     pub fn give_up_deserted_snapshot(&mut self, env: &mut Env) {
         let job = self.persistence.background.as_ref().map(|background| &background.job);
-        let is_for_them =
-            matches!(job, Some(Job::ForReplicas { file: Some(_), .. })) && self.config.save.is_empty();
+        let is_for_them = matches!(job, Some(Job::ForReplicas { file: Some(_), .. }))
+            && self.config.persistence.save.is_empty();
         if is_for_them && self.replication.saved_at().is_none() {
             self.give_up_snapshot(env);
         }
@@ -308,12 +312,12 @@ impl Node {
 
     /// Returns all data in the format of an AOF base, and the extension of its file name.
     fn log_base(&self, in_folder: bool, now_secs: i64) -> (Bytes, &'static str) {
-        if !in_folder || self.config.aof_use_rdb_preamble {
+        if !in_folder || self.config.aof.use_rdb_preamble {
             let origin = self.snapshot_origin(now_secs, true);
             return (rdb::write(&self.dbs, &self.libraries, &origin, &self.config), "rdb");
         }
         let mut text = Vec::new();
-        if self.config.aof_timestamps {
+        if self.config.aof.timestamps {
             text.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
         }
         text.append(&mut durability::base(&self.dbs, &self.libraries));

@@ -36,7 +36,7 @@ struct Broken;
 impl Server {
     pub(super) fn follow_periodically(&mut self, env: &mut Env) {
         let now_secs = env.wall.as_secs();
-        let timeout = self.node.config.repl_timeout as i64;
+        let timeout = self.node.config.replication.timeout as i64;
         let Some(link) = &mut self.node.replication.master else { return };
         let silent = now_secs.saturating_sub(link.last_io_secs) > timeout;
         match &link.stage {
@@ -63,7 +63,7 @@ impl Server {
         link.last_io_secs = env.wall.as_secs();
         let address = format!("{}:{}", link.host, link.port);
         env.log(Level::Notice, || format!("Connecting to MASTER {address}"));
-        let from = self.node.config.bind_source_addr.parse().ok();
+        let from = self.node.config.network.bind_source_addr.parse().ok();
         env.outbox.push(Action::Dial { conn, host: link.host.clone(), port: link.port, from });
     }
 
@@ -190,9 +190,13 @@ impl Server {
 
     fn introduce(&mut self) {
         let config = &self.node.config;
-        let port = if config.announce.port == 0 { config.port } else { config.announce.port };
-        let (port, ip) = (port.to_string(), config.announce.ip.clone());
-        let (auth, user) = (config.masterauth.clone(), config.masteruser.clone());
+        let port = if config.replication.announce.port == 0 {
+            config.network.port
+        } else {
+            config.replication.announce.port
+        };
+        let (port, ip) = (port.to_string(), config.replication.announce.ip.clone());
+        let (auth, user) = (config.replication.masterauth.clone(), config.replication.masteruser.clone());
         let mut answers = VecDeque::new();
         if !auth.is_empty() {
             // Without a name the password is that of the default user.
@@ -254,7 +258,7 @@ impl Server {
                     session.db = db;
                 }
                 let (size, history) =
-                    (self.node.config.repl_backlog_size, &mut self.node.replication.history);
+                    (self.node.config.replication.backlog_size, &mut self.node.replication.history);
                 if let Some(id) = words.next().filter(|id| id.len() == 40 && *id != history.id) {
                     history.fork(id.to_owned());
                     self.node.replication.drop_replicas();
@@ -382,7 +386,7 @@ impl Server {
         self.node.replication.drop_replicas();
         let (id, offset) = position.unwrap_or_else(|| (env.random_id(), 0));
         self.node.replication.history.adopt(id, offset);
-        self.node.replication.backlog = Some(Backlog::new(self.node.config.repl_backlog_size, offset));
+        self.node.replication.backlog = Some(Backlog::new(self.node.config.replication.backlog_size, offset));
         let Some(link) = &mut self.node.replication.master else { return Ok(()) };
         let db = opened.replication.map_or(0, |(_, _, db)| db);
         link.resume = Some(db);
@@ -481,7 +485,7 @@ impl Server {
             };
             if spec.flags.contains(Flags::WRITE)
                 && permit::disk(&self.node).is_err()
-                && !self.node.config.replica_ignore_disk_write_errors
+                && !self.node.config.replication.replica_ignore_disk_write_errors
             {
                 env.log(Level::Warning, || "Replica was unable to write command to disk.".into());
                 return self.node.abort();
@@ -504,8 +508,8 @@ impl Server {
         env.log(Level::Warning, || {
             critical("This replica is sending an error to its master", error, command)
         });
-        let goes_on = self.node.config.propagation_error_behavior == "ignore";
-        if self.node.config.replica_read_only && !goes_on {
+        let goes_on = self.node.config.replication.propagation_error_behavior == "ignore";
+        if self.node.config.replication.replica_read_only && !goes_on {
             self.node.abort();
             return false;
         }

@@ -37,7 +37,7 @@ impl Server {
 
     /// Returns the wall-clock second at which a master without replicas forgets its backlog.
     fn backlog_ends(&self) -> Option<i64> {
-        let (replication, ttl) = (&self.node.replication, self.node.config.repl_backlog_ttl);
+        let (replication, ttl) = (&self.node.replication, self.node.config.replication.backlog_ttl);
         let kept = replication.backlog.is_some() && replication.master.is_none() && ttl > 0;
         let alone = kept && replication.attached().next().is_none();
         alone.then(|| replication.no_replicas_since.saturating_add(ttl as i64).saturating_add(1))
@@ -194,7 +194,7 @@ impl Server {
             if replication.attached().next().is_none() {
                 replication.no_replicas_since = now_secs;
             }
-            replication.count_good(now_secs, self.node.config.min_replicas_max_lag);
+            replication.count_good(now_secs, self.node.config.replication.min_replicas_max_lag);
             replication.keep_for_replicas();
             // A replica that this node has disconnected is `Introduced`: it may have waited for the
             // snapshot.

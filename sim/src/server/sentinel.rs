@@ -20,19 +20,23 @@ impl Server {
     /// # Errors
     /// The first line of the file that is not valid.
     pub fn sentinel(config: Config, file: &str, env: &mut Env) -> Result<Server, Mistake> {
-        let (port, requirepass) = (config.port, config.requirepass.clone());
-        let config = Config {
-            appendonly: false,
-            replicaof: None,
-            save: vec![],
-            protected_mode: false,
-            users: users_of(file),
-            ..config
-        };
+        let (port, requirepass) = (config.network.port, config.security.requirepass.clone());
+        let config = config.with(|config| {
+            config.aof.appendonly = false;
+            config.replication.replicaof = None;
+            config.persistence.save = vec![];
+            config.network.protected_mode = false;
+            config.security.users = users_of(file);
+        });
         // The rules of its users refer to its own commands, so they are loaded after it has become
         // a Sentinel.
-        let mut server =
-            Server::new(Config { aclfile: String::new(), users: Vec::new(), ..config.clone() }, env);
+        let mut server = Server::new(
+            config.clone().with(|config| {
+                config.security.aclfile = String::new();
+                config.security.users = Vec::new();
+            }),
+            env,
+        );
         server.node.config = config;
         server.node.sentinel = Some(Box::new(Sentinel::new(file, port, requirepass, env)?));
         load_configured(&mut server.node, env);
@@ -66,7 +70,7 @@ impl Server {
         let out = sentinel.take_outbox();
         if out.unsaved {
             let text = sentinel.save_file(&lines_of_users(&self.node.acl, &self.node.config));
-            let path = self.node.config.config_file.clone();
+            let path = self.node.config.server.config_file.clone();
             let written = match &env.files {
                 Some(files) if !path.is_empty() => files.write(&path, &text),
                 _ => Ok(()),
@@ -94,7 +98,7 @@ impl Server {
 /// too.)
 fn lines_of_users(acl: &Acl, config: &Config) -> Vec<String> {
     let present = lines(acl, Table::Sentinel);
-    let is_plain =
-        config.users.is_empty() && present == lines(&Acl::new(&config.requirepass), Table::Sentinel);
-    if config.aclfile.is_empty() && !is_plain { present } else { Vec::new() }
+    let is_plain = config.security.users.is_empty()
+        && present == lines(&Acl::new(&config.security.requirepass), Table::Sentinel);
+    if config.security.aclfile.is_empty() && !is_plain { present } else { Vec::new() }
 }

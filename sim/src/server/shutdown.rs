@@ -59,8 +59,8 @@ impl Server {
     pub(super) fn signalled(&mut self, env: &mut Env, signal: Signal) {
         env.log(Level::Warning, || format!("{} came: shutting down", signal.name()));
         let how = match signal {
-            Signal::Interrupt => &self.node.config.shutdown_on_sigint,
-            Signal::Terminate => &self.node.config.shutdown_on_sigterm,
+            Signal::Interrupt => &self.node.config.server.shutdown_on_sigint,
+            Signal::Terminate => &self.node.config.server.shutdown_on_sigterm,
         };
         let mut shutdown = Shutdown { signalled: true, ..Shutdown::default() };
         for word in how.split(' ') {
@@ -84,7 +84,7 @@ impl Server {
         }
         match shutdown.deadline {
             None => {
-                let patience = Duration::from_secs(self.node.config.shutdown_timeout);
+                let patience = Duration::from_secs(self.node.config.server.shutdown_timeout);
                 if !shutdown.now && !patience.is_zero() && !self.replicas_have_all() {
                     env.log(Level::Notice, || "Waiting for replicas before the end".into());
                     let deadline = Some(env.monotonic + patience);
@@ -106,7 +106,7 @@ impl Server {
         if self.node.rewrites_log() {
             self.node.persistence.background = None;
         }
-        let saves = shutdown.save.unwrap_or(!self.node.config.save.is_empty());
+        let saves = shutdown.save.unwrap_or(!self.node.config.persistence.save.is_empty());
         // Partly loaded data must not replace its source.
         if saves && self.node.loading.is_none() {
             env.log(Level::Notice, || "Saving a last snapshot".into());

@@ -80,7 +80,7 @@ impl Server {
         let mut server = Server::unread(config, disk, env);
         // A node wrote the file itself, so it is valid.
         let _ = server.start_cluster(env);
-        if server.node.config.appendonly {
+        if server.node.config.aof.appendonly {
             if server.load_log(env) {
                 server.node.persistence.aof.resume(env.wall.as_secs());
             }
@@ -102,8 +102,11 @@ impl Server {
     pub fn open(config: Config, env: &mut Env) -> Result<Server, StartError> {
         let mut server = Server::unread(config, Disk::default(), env);
         server.start_cluster(env)?;
-        let len =
-            if server.node.config.appendonly { server.open_log(env)? } else { server.open_snapshot(env)? };
+        let len = if server.node.config.aof.appendonly {
+            server.open_log(env)?
+        } else {
+            server.open_snapshot(env)?
+        };
         server.verify_cluster(env)?;
         server.begin(env, len);
         Ok(server)
@@ -112,19 +115,18 @@ impl Server {
     /// Returns a node that has read its configuration and its users, but no data.
     fn unread(config: Config, disk: Disk, env: &mut Env) -> Server {
         let mut server = Server::new(
-            Config {
-                appendonly: false,
-                replicaof: None,
-                aclfile: String::new(),
-                users: Vec::new(),
-                cluster: ClusterOptions::default(),
-                ..config.clone()
-            },
+            config.clone().with(|config| {
+                config.aof.appendonly = false;
+                config.replication.replicaof = None;
+                config.security.aclfile = String::new();
+                config.security.users = Vec::new();
+                config.cluster = ClusterOptions::default();
+            }),
             env,
         );
         (server.node.config, server.node.persistence.disk) = (config, disk);
         // The start logs at the level that the node is configured for.
-        env.logging = env.logging.map(|_| server.node.config.loglevel);
+        env.logging = env.logging.map(|_| server.node.config.server.loglevel);
         load_configured(&mut server.node, env);
         server
     }
@@ -151,7 +153,7 @@ impl Server {
     }
 
     fn open_snapshot(&mut self, env: &mut Env) -> Result<usize, StartError> {
-        let file = self.node.config.dbfilename.clone();
+        let file = self.node.config.persistence.dbfilename.clone();
         let Some(folder) = &env.folder else { return Ok(0) };
         let snapshot = match folder.read(&file) {
             Ok(snapshot) => snapshot,
@@ -163,7 +165,7 @@ impl Server {
     }
 
     fn load_snapshot(&mut self, env: &mut Env, snapshot: &[u8]) -> Result<(), rdb::RdbError> {
-        let replica = self.node.config.replicaof.is_some();
+        let replica = self.node.config.replication.replicaof.is_some();
         let opened = rdb::open(snapshot, &self.node.config, env.wall.as_millis(), replica)?;
         for key in &opened.empty {
             env.log(Level::Notice, || format!("skipping empty key: {}", quotable(key)));
@@ -174,7 +176,7 @@ impl Server {
         self.node.stats.loaded = (opened.dbs.iter().map(Db::len).sum(), opened.expired.len());
         self.node.take_in(opened.dbs, &opened.libraries)?;
         let Some((id, offset, db)) = opened.replication else { return Ok(()) };
-        let size = self.node.config.repl_backlog_size;
+        let size = self.node.config.replication.backlog_size;
         let replication = &mut self.node.replication;
         if replica {
             replication.history.adopt(id, offset);
@@ -220,7 +222,7 @@ impl Server {
             (Some(parts), Some(folder)) if !is_new => parts.open(&**folder),
             _ => self.node.rewrite_log(env).map_err(io::Error::other),
         };
-        let file = self.node.config.appenddirname.clone();
+        let file = self.node.config.aof.appenddirname.clone();
         ready.map_err(|error| LogError::File { file, error })?;
         self.node.persistence.aof.resume(env.wall.as_secs());
         Ok(len)
@@ -241,7 +243,7 @@ impl Server {
             len += bytes.len();
             let behind = self.load_head(env, &file, &bytes)?;
             let Err((stop, begun)) = self.repeat_file(env, bytes.clone(), behind) else { continue };
-            let truncated = self.node.config.aof_load_truncated;
+            let truncated = self.node.config.aof.load_truncated;
             match stop {
                 Stop::Unread(Unread::Short) if at == last && truncated => {
                     env.log(Level::Warning, || {

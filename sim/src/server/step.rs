@@ -114,7 +114,7 @@ impl Server {
             let (wall, monotonic) = self.started;
             env.wall = wall + env.monotonic.since(monotonic);
         }
-        env.logging = env.logging.map(|_| self.node.config.loglevel);
+        env.logging = env.logging.map(|_| self.node.config.server.loglevel);
         self.observed = env.observations.len();
         self.begin_turn(env);
         match event {

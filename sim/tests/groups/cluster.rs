@@ -50,7 +50,7 @@ impl Cluster {
         for (at, name) in NODES.into_iter().enumerate() {
             let driven = nodes[at].clone();
             builder = builder.host(name, move |ctx| {
-                let mut config = Config { save: Vec::new(), ..Config::default() };
+                let mut config = Config::default().with(|config| config.persistence.save = Vec::new());
                 config.cluster.enabled = true;
                 config.cluster.node_timeout_ms = NODE_TIMEOUT_MS;
                 config.cluster.announce_ip = name.into();
@@ -207,7 +207,7 @@ fn two_masters_never_fail_over() {
 /// actions for each event.
 fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     let mut env = lockstorm_sim::env::Env::new(1);
-    let mut config = Config { save: Vec::new(), ..Config::default() };
+    let mut config = Config::default().with(|config| config.persistence.save = Vec::new());
     config.cluster.enabled = true;
     config.cluster.announce_ip = NODES[at].into();
     let disk = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
@@ -278,7 +278,7 @@ fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
 #[test]
 fn what_strangers_send_to_the_bus_does_no_harm() {
     let mut env = lockstorm_sim::env::Env::new(1);
-    let mut config = Config { save: Vec::new(), ..Config::default() };
+    let mut config = Config::default().with(|config| config.persistence.save = Vec::new());
     config.cluster.enabled = true;
     let disk = Disk { nodes: Some(nodes_conf(0)), ..Disk::default() };
     let server = Rc::new(RefCell::new(Server::restart(config, disk, &mut env)));

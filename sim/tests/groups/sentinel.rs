@@ -54,9 +54,10 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
         let driven = DrivenNode::new();
         builder = builder.host(name, move |ctx| {
             let replicaof = (at > 0).then(|| ("m".into(), 6379));
-            let mut config = Config { replicaof, ..Config::of(group.generation) };
-            config.announce.ip = name.into();
-            config.announce.priority = if at > 0 { group.priorities[at - 1] } else { 100 };
+            let mut config =
+                Config::of(group.generation).with(|config| config.replication.replicaof = replicaof);
+            config.replication.announce.ip = name.into();
+            config.replication.announce.priority = if at > 0 { group.priorities[at - 1] } else { 100 };
             world::run(ctx, config, driven.clone())
         });
     }
@@ -69,7 +70,7 @@ fn said(group: Group, orders: &[(i64, &str)], secs: i64) -> (Vec<Said>, String) 
                  sentinel failover-timeout main {}\n{}",
                 group.quorum, group.failover_timeout, group.more
             );
-            let config = Config { port: 26379, ..Config::of(group.generation) };
+            let config = Config::of(group.generation).with(|config| config.network.port = 26379);
             world::run_with(ctx, 26379, driven.clone(), move |env: &mut Env, before| {
                 let saved =
                     before.and_then(|server| Some(server.node().sentinel.as_ref()?.saved().to_owned()));

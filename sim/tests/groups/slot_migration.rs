@@ -50,10 +50,11 @@ fn play(commands: &'static [Said], orders: &[(i64, &str)], secs: i64) -> Group {
     for (at, (name, _)) in NODES.into_iter().enumerate() {
         let driven = nodes[at].clone();
         builder = builder.host(name, move |ctx| {
-            let mut config = Config { save: Vec::new(), ..Config::of(Generation::Valkey91) };
+            let mut config =
+                Config::of(Generation::Valkey91).with(|config| config.persistence.save = Vec::new());
             config.cluster.enabled = true;
             config.cluster.announce_ip = name.into();
-            config.repl_diskless_sync_delay = 0;
+            config.replication.diskless_sync_delay = 0;
             world::run_with(ctx, 6379, driven.clone(), move |env, before| {
                 let fresh = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
                 let disk = before.map_or(fresh, |server| server.node().persistence.disk.clone());

@@ -10,18 +10,24 @@ use lockstorm_sim::{
 };
 
 fn nothing() -> Config {
-    Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::default() }
+    Config::default().with(|config| {
+        config.persistence.save = Vec::new();
+        config.replication.diskless_sync_delay = 0;
+    })
 }
 
 /// A node whose snapshots take one second for each key.
 fn slow_to_save() -> Config {
     let mut config = nothing();
-    config.rdb_key_save_delay = 1_000_000;
+    config.persistence.rdb_key_save_delay = 1_000_000;
     config
 }
 
 fn append(appendfsync: Fsync) -> Config {
-    Config { appendonly: true, appendfsync, ..nothing() }
+    nothing().with(|config| {
+        config.aof.appendonly = true;
+        config.aof.appendfsync = appendfsync;
+    })
 }
 
 /// Plays `script` on a node, ends it, starts it again, and returns those of the keys `a`, `b` and
@@ -51,10 +57,13 @@ fn there(net: &mut Switch, config: &Config, disk: Disk) -> String {
 #[test]
 fn a_loss_of_power_loses_exactly_what_was_not_synced() {
     use Fsync::{Always, EverySecond, No};
-    let slow = Config { fsync_ms: 700, ..append(EverySecond) };
-    let mut resting = Config { appendonly: true, appendfsync: Always, ..slow_to_save() };
-    resting.no_appendfsync_on_rewrite = true;
-    let points = Config { save: vec![(2, 2)], ..nothing() };
+    let slow = append(EverySecond).with(|config| config.aof.fsync_ms = 700);
+    let mut resting = slow_to_save().with(|config| {
+        config.aof.appendonly = true;
+        config.aof.appendfsync = Always;
+    });
+    resting.aof.no_appendfsync_on_rewrite = true;
+    let points = nothing().with(|config| config.persistence.save = vec![(2, 2)]);
     let rows = [
         (nothing(), "SET a 1; 5000", ""),
         (append(Always), "SET a 1", "a"),
@@ -94,14 +103,15 @@ fn a_loss_of_power_loses_exactly_what_was_not_synced() {
         (append(No), "SET a 1; SAVE", ""),
     ];
     for (config, script, expected) in rows {
-        let kind = (config.appendonly, config.appendfsync, config.fsync_ms, &config.save);
+        let kind =
+            (config.aof.appendonly, config.aof.appendfsync, config.aof.fsync_ms, &config.persistence.save);
         assert_eq!(survivors(&config, script, Server::crash), expected, "{script} with {kind:?}");
     }
 }
 
 #[test]
 fn a_file_that_is_to_be_written_is_there_with_its_first_base() {
-    let slow = Config { appendfsync: Fsync::Always, ..slow_to_save() };
+    let slow = slow_to_save().with(|config| config.aof.appendfsync = Fsync::Always);
     let rows = [
         ("SET a 1; CONFIG SET appendonly yes; SET b 1; 999", ""),
         ("SET a 1; CONFIG SET appendonly yes; SET b 1; 1000; SET c 1", "abc"),
@@ -115,7 +125,7 @@ fn a_file_that_is_to_be_written_is_there_with_its_first_base() {
         let end = |server: Server| server.crash();
         let mut net = Switch::new([slow.clone()]);
         let disk = play(&mut net, script, end);
-        let appending = Config { appendonly: true, ..slow.clone() };
+        let appending = slow.clone().with(|config| config.aof.appendonly = true);
         assert_eq!(there(&mut net, &appending, disk), expected, "{script}");
     }
 }
@@ -158,7 +168,7 @@ fn transactions_databases_and_types_come_back_from_either_file() {
         for (line, reply) in [("GET t", "$1 w"), ("SELECT 3", "+OK"), ("GET s", "$1 v"), ("HGET h f", "$1 1")]
         {
             net.send(0, client, line);
-            assert_eq!(net.received(0, client), reply, "{line} with appendonly {}", config.appendonly);
+            assert_eq!(net.received(0, client), reply, "{line} with appendonly {}", config.aof.appendonly);
         }
     }
 }
@@ -178,7 +188,9 @@ fn what_a_transaction_asks_to_be_written_is_all_of_it_and_once() {
         net.run(Duration::from_millis(200));
         let disk = net.stop(0).crash();
         let appendonly = !wish.starts_with("BGSAVE");
-        net.start(0, |config, env| Server::restart(Config { appendonly, ..config }, disk, env));
+        net.start(0, |config, env| {
+            Server::restart(config.with(|config| config.aof.appendonly = appendonly), disk, env)
+        });
         assert_eq!(net.call(0, "GET a"), "$1 2", "{wish}");
     }
 }
@@ -199,14 +211,14 @@ fn keys_that_expired_while_the_node_was_down_are_left_out_of_a_snapshot() {
 /// That includes its master: a Sentinel makes each node that it reconfigures write that down.
 #[test]
 fn what_config_rewrite_has_written_is_there_after_a_crash_and_nothing_else() {
-    let follower = Config { replicaof: Some(("n0".into(), 6379)), ..nothing() };
+    let follower = nothing().with(|config| config.replication.replicaof = Some(("n0".into(), 6379)));
     for (script, follows, hz, full) in [
         ("CONFIG SET hz 20; REPLICAOF NO ONE", true, "10", false),
         ("CONFIG SET hz 20; REPLICAOF NO ONE; CONFIG REWRITE", false, "20", false),
         ("CONFIG SET hz 20; CONFIG REWRITE; REPLICAOF NO ONE; CONFIG SET hz 30", true, "20", false),
         ("CONFIG SET hz 20; REPLICAOF NO ONE; CONFIG REWRITE", true, "10", true),
     ] {
-        let config = Config { config_file: "redis.conf".into(), ..follower.clone() };
+        let config = follower.clone().with(|config| config.server.config_file = "redis.conf".into());
         let mut net = Switch::new([nothing(), config]);
         net.run_secs(1);
         if full {
@@ -219,13 +231,20 @@ fn what_config_rewrite_has_written_is_there_after_a_crash_and_nothing_else() {
         let disk = net.stop(1).crash();
         net.start(1, |config, env| Server::restart(config, disk, env));
         let config = &net.server(1).node().config;
-        assert_eq!((config.replicaof.is_some(), &*config.hz.to_string()), (follows, hz), "{script}, {full}");
+        assert_eq!(
+            (config.replication.replicaof.is_some(), &*config.server.hz.to_string()),
+            (follows, hz),
+            "{script}, {full}"
+        );
     }
 }
 
 #[test]
 fn a_replica_that_crashes_goes_on_from_its_own_snapshot() {
-    let mut net = Switch::new([nothing(), Config { replicaof: Some(("n0".into(), 6379)), ..nothing() }]);
+    let mut net = Switch::new([
+        nothing(),
+        nothing().with(|config| config.replication.replicaof = Some(("n0".into(), 6379))),
+    ]);
     net.run_secs(1);
     net.call(0, "SET a 1");
     net.run_secs(1);
@@ -289,7 +308,7 @@ fn a_message_reaches_the_replicas_and_not_the_append_only_file() {
 
 #[test]
 fn users_that_were_saved_are_there_after_a_restart_and_the_others_are_not() {
-    let mut net = Switch::new([Config { aclfile: "/users.acl".into(), ..nothing() }]);
+    let mut net = Switch::new([nothing().with(|config| config.security.aclfile = "/users.acl".into())]);
     assert!(net.call(0, "ACL LOAD").starts_with("-ERR Error loading ACLs, opening file '/users.acl':"));
     net.call(0, "ACL SETUSER kept on nopass ~x +@hash");
     assert_eq!(net.call(0, "ACL SAVE"), "+OK");

@@ -13,7 +13,10 @@ const LOAD_OTHER: &str =
     r##"FUNCTION LOAD REPLACE "#!lua name=a\nredis.register_function('f', function() return 'two' end)""##;
 
 fn prompt() -> Config {
-    Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() }
+    Config::default().with(|config| {
+        config.replication.diskless_sync_delay = 0;
+        config.persistence.save = Vec::new();
+    })
 }
 
 fn restarted(net: &mut Switch) {
@@ -34,7 +37,10 @@ fn libraries_are_in_a_snapshot_on_disk() {
 
 #[test]
 fn libraries_are_in_the_append_only_file_and_in_its_base() {
-    let config = Config { appendonly: true, appendfsync: Fsync::Always, ..prompt() };
+    let config = prompt().with(|config| {
+        config.aof.appendonly = true;
+        config.aof.appendfsync = Fsync::Always;
+    });
     let mut net = Switch::new([config]);
     net.call(0, LOAD);
     restarted(&mut net);

@@ -8,8 +8,8 @@ use lockstorm_sim::config::Config;
 
 /// Two nodes; the second requires `password` unless it is empty.
 fn pair(password: &str) -> Switch {
-    let plain = Config { save: Vec::new(), ..Config::default() };
-    let guarded = Config { requirepass: password.into(), ..plain.clone() };
+    let plain = Config::default().with(|config| config.persistence.save = Vec::new());
+    let guarded = plain.clone().with(|config| config.security.requirepass = password.into());
     Switch::new([plain, guarded])
 }
 
@@ -138,8 +138,11 @@ fn who_had_read_what_it_sends_away_hears_of_it_itself() {
 
 #[test]
 fn replicas_hear_of_what_has_gone() {
-    let base = Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::default() };
-    let follower = Config { replicaof: Some(("n0".into(), 6379)), ..base.clone() };
+    let base = Config::default().with(|config| {
+        config.persistence.save = Vec::new();
+        config.replication.diskless_sync_delay = 0;
+    });
+    let follower = base.clone().with(|config| config.replication.replicaof = Some(("n0".into(), 6379)));
     let mut net = Switch::new([base.clone(), base, follower]);
     net.run(Duration::from_secs(3));
     net.call(0, "MSET a 1 b 2");

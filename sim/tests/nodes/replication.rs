@@ -15,7 +15,10 @@ use lockstorm_sim::{
 /// Replicas get their snapshot immediately; one test covers the five seconds for which a server
 /// waits for more of them.
 fn prompt() -> Config {
-    Config { repl_diskless_sync_delay: 0, save: Vec::new(), ..Config::default() }
+    Config::default().with(|config| {
+        config.replication.diskless_sync_delay = 0;
+        config.persistence.save = Vec::new();
+    })
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_broken_link_costs_only_what_was_missed() {
 #[test]
 fn a_replica_from_the_start_that_never_reached_its_master_says_so() {
     let mut env = Env::new(1);
-    let config = Config { replicaof: Some(("nowhere".into(), 1)), ..Config::default() };
+    let config = Config::default().with(|config| config.replication.replicaof = Some(("nowhere".into(), 1)));
     let mut server = Server::restart(config, Disk::default(), &mut env);
     let conn = ConnId(1);
     server.step(&mut env, Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() });
@@ -109,7 +112,7 @@ fn a_replica_from_the_start_that_never_reached_its_master_says_so() {
 
 #[test]
 fn a_link_broken_for_longer_than_the_backlog_costs_everything() {
-    let mut net = Switch::following(1, Config { repl_backlog_size: 64, ..prompt() });
+    let mut net = Switch::following(1, prompt().with(|config| config.replication.backlog_size = 64));
     net.sever(0, 1);
     for n in 0..10 {
         net.call(0, &format!("SET k {n}"));
@@ -235,7 +238,7 @@ fn wait_answers_once_enough_replicas_have_the_write_or_the_time_is_up() {
 
 #[test]
 fn a_silent_master_is_given_up_after_the_time_out_and_found_again() {
-    let mut net = Switch::following(1, Config { repl_timeout: 5, ..prompt() });
+    let mut net = Switch::following(1, prompt().with(|config| config.replication.timeout = 5));
     net.hold(0, 1);
     net.run_secs(10);
     assert!(!net.call(1, "ROLE").contains("connected"), "{}", net.call(1, "ROLE"));
@@ -258,7 +261,10 @@ fn a_master_that_comes_back_with_nothing_takes_it_all_from_its_replica() {
 
 #[test]
 fn a_master_without_enough_good_replicas_refuses_writes() {
-    let config = Config { min_replicas_to_write: 1, min_replicas_max_lag: 3, ..prompt() };
+    let config = prompt().with(|config| {
+        config.replication.min_replicas_to_write = 1;
+        config.replication.min_replicas_max_lag = 3;
+    });
     let mut net = Switch::new([config.clone(), prompt()]);
     let refused = "-NOREPLICAS Not enough good replicas to write.";
     assert_eq!(net.call(0, "SET k 1"), refused);
@@ -284,7 +290,8 @@ fn a_replica_takes_no_writes_and_serves_stale_data_only_if_it_may() {
         (true, "$1 1"),
         (false, "-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'."),
     ] {
-        let mut net = Switch::following(1, Config { replica_serve_stale_data: stale, ..prompt() });
+        let mut net =
+            Switch::following(1, prompt().with(|config| config.replication.replica_serve_stale_data = stale));
         net.call(0, "SET k 1");
         net.run_secs(1);
         assert_eq!(net.call(1, "SET k 2"), "-READONLY You can't write against a read only replica.");
@@ -398,7 +405,7 @@ fn a_stream_that_goes_on_under_a_new_name_is_not_fed_under_the_old_one() {
 
 #[test]
 fn a_replica_that_takes_writes_deletes_what_it_gave_a_time_to_live_and_nothing_else() {
-    let mut net = Switch::following(1, Config { replica_read_only: false, ..prompt() });
+    let mut net = Switch::following(1, prompt().with(|config| config.replication.replica_read_only = false));
     net.call(0, "DEBUG SET-ACTIVE-EXPIRE 0");
     net.call(0, "SET masters 5 PX 100");
     net.call(0, "SET counter 5 PX 100");
@@ -439,7 +446,8 @@ fn a_command_that_only_the_master_knows_is_passed_over_and_counted() {
 
 /// A master whose snapshots take five seconds to write, and a replica that has asked for one.
 fn slow_snapshot(replica_config: Config) -> Switch {
-    let mut net = Switch::new([Config { repl_backlog_size: 1024, ..prompt() }, replica_config]);
+    let mut net =
+        Switch::new([prompt().with(|config| config.replication.backlog_size = 1024), replica_config]);
     for n in 0..10 {
         net.call(0, &format!("SET k{n} {n}"));
     }
@@ -453,7 +461,7 @@ fn slow_snapshot(replica_config: Config) -> Switch {
 #[test]
 fn what_is_written_while_a_snapshot_is_saved_is_kept_for_the_replica_whatever_the_size_of_the_backlog() {
     for diskless in ["yes", "no"] {
-        let mut net = Switch::new([Config { repl_backlog_size: 1024, ..prompt() }, prompt()]);
+        let mut net = Switch::new([prompt().with(|config| config.replication.backlog_size = 1024), prompt()]);
         net.call(0, &format!("CONFIG SET repl-diskless-sync {diskless} rdb-key-save-delay 500000"));
         for n in 0..10 {
             net.call(0, &format!("SET k{n} {n}"));

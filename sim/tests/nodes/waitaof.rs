@@ -15,11 +15,17 @@ use lockstorm_sim::{
 const LATER: [Generation; 3] = [Generation::Redis82, Generation::Valkey81, Generation::Valkey91];
 
 fn nothing(generation: Generation) -> Config {
-    Config { save: Vec::new(), repl_diskless_sync_delay: 0, ..Config::of(generation) }
+    Config::of(generation).with(|config| {
+        config.persistence.save = Vec::new();
+        config.replication.diskless_sync_delay = 0;
+    })
 }
 
 fn append(generation: Generation, appendfsync: Fsync) -> Config {
-    Config { appendonly: true, appendfsync, ..nothing(generation) }
+    nothing(generation).with(|config| {
+        config.aof.appendonly = true;
+        config.aof.appendfsync = appendfsync;
+    })
 }
 
 /// A new client of node 0 that has set a key.
@@ -100,7 +106,7 @@ fn a_master_without_replicas_has_an_offset_for_each_command_that_it_appends() {
 
 #[test]
 fn a_sync_that_takes_time_confirms_what_was_written_before_its_begin() {
-    let config = Config { fsync_ms: 700, ..append(Generation::Redis82, Fsync::EverySecond) };
+    let config = append(Generation::Redis82, Fsync::EverySecond).with(|config| config.aof.fsync_ms = 700);
     let mut net = Switch::new([config]);
     net.run_secs(3);
     let clients = ["a", "b"].map(|key| {

@@ -98,7 +98,7 @@ fn a_pause_of_all_commands_does_not_hold_who_ends_it() {
 
 #[test]
 fn a_script_without_an_end_is_found_out_while_the_clock_stands_still() {
-    let config = Config { busy_reply_threshold: 20, ..Config::default() };
+    let config = Config::default().with(|config| config.scripts.busy_reply_threshold = 20);
     let server = TestServer::builder().config(config).manual_clock().start_blocking().expect("a free port");
     let (mut peer, mut endless) = (Peer::connect(&server), Peer::connect(&server));
     endless.send("EVAL \"while true do end\" 0\r\n");

@@ -24,7 +24,7 @@ fn server() -> TestServer {
 }
 
 fn server_of(generation: Generation) -> TestServer {
-    let config = Config { busy_reply_threshold: 20, ..Config::of(generation) };
+    let config = Config::of(generation).with(|config| config.scripts.busy_reply_threshold = 20);
     TestServer::builder().config(config).start_blocking().expect("a free port")
 }
 

@@ -24,14 +24,14 @@ pub(super) fn make_room(clients: usize) -> usize {
 
 /// Raises the limit for `maxclients` before the start, or else lowers `maxclients`.
 pub(super) fn raise(config: &mut Config, log: &Log) {
-    let wanted = config.maxclients;
-    config.maxclients = make_room(wanted);
-    if config.maxclients < wanted {
+    let wanted = config.clients.maxclients;
+    config.clients.maxclients = make_room(wanted);
+    if config.clients.maxclients < wanted {
         let text = format!(
             "The system allows {} open files, {} are needed: maxclients is {} now",
-            config.maxclients as u64 + RESERVED,
+            config.clients.maxclients as u64 + RESERVED,
             wanted as u64 + RESERVED,
-            config.maxclients
+            config.clients.maxclients
         );
         log.line(Level::Warning, &text);
     }

@@ -32,15 +32,15 @@ pub(super) fn with_bus(
     free_port: bool,
     log: &Log,
 ) -> Result<(Vec<TcpListener>, Vec<TcpListener>)> {
-    let backlog = config.tcp_backlog;
+    let backlog = config.network.tcp_backlog;
     let mut tries = if free_port { TRIES } else { 1 };
     loop {
-        let listeners = tcp(addresses, config.port, backlog, log)?;
+        let listeners = tcp(addresses, config.network.port, backlog, log)?;
         let Some(first) = listeners.first().filter(|_| config.cluster.enabled) else {
             return Ok((listeners, Vec::new()));
         };
         let port = first.local_addr().into_diagnostic()?.port();
-        let bus = Config { port, ..config.clone() }.bus_port().ok_or_else(|| {
+        let bus = config.clone().with(|config| config.network.port = port).bus_port().ok_or_else(|| {
             miette!("the port {port} is too high for a cluster node: its bus needs the port 10000 above")
         });
         let bus = bus.and_then(|bus| tcp(addresses, bus, backlog, log));

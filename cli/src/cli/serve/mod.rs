@@ -126,7 +126,7 @@ impl Serve {
             folder: match &folder {
                 Some(folder) => folder.path().to_owned(),
                 // A Sentinel has no data, but a folder for its log.
-                None if self.sentinel => PathBuf::from(&config.dir),
+                None if self.sentinel => PathBuf::from(&config.persistence.dir),
                 None => PathBuf::new(),
             },
         };
@@ -136,10 +136,10 @@ impl Serve {
             .map_err(|wrong| miette!("{wrong}"))
             .wrap_err("the ACL users cannot be created")?;
         check_renames(&config).map_err(|wrong| miette!("{wrong}"))?;
-        if config.cluster.enabled && config.replicaof.is_some() {
+        if config.cluster.enabled && config.replication.replicaof.is_some() {
             return Err(miette!("replicaof directive not allowed in cluster mode"));
         }
-        let log = Log::open(&files.folder, &config.logfile, config.loglevel)?;
+        let log = Log::open(&files.folder, &config.server.logfile, config.server.loglevel)?;
         descriptors::raise(&mut config, &log);
         if self.end_with_stdin {
             parent::end_with_stdin().into_diagnostic()?;
@@ -148,9 +148,9 @@ impl Serve {
         LocalSet::new().block_on(&runtime, async {
             let mut machine = Machine::new().descriptors(descriptors::make_room);
             let free_port = self.port == Some(0);
-            let unixsocket = config.unixsocket.clone();
-            if config.port != 0 || free_port || unixsocket.is_empty() {
-                let addresses = config.bind.clone();
+            let unixsocket = config.network.unixsocket.clone();
+            if config.network.port != 0 || free_port || unixsocket.is_empty() {
+                let addresses = config.network.bind.clone();
                 let (listeners, bus) = listen::with_bus(&addresses, &config, free_port, &log)?;
                 for listener in bus {
                     machine = machine.listen_bus(listener);
@@ -160,7 +160,7 @@ impl Serve {
                 }
                 for listener in listeners {
                     let address = listener.local_addr().into_diagnostic()?;
-                    config.port = address.port();
+                    config.network.port = address.port();
                     outln!("listening on {address}; try: redis-cli -p {}", address.port());
                     log.line(Level::Notice, &format!("Listening on {address}"));
                     machine = machine.listen(listener);
@@ -169,7 +169,8 @@ impl Serve {
             // The guard removes the socket file on drop.
             let mut file = None;
             if !unixsocket.is_empty() {
-                let (listener, guard) = listen::unix(&unixsocket, &config.unixsocketperm.to_string())?;
+                let (listener, guard) =
+                    listen::unix(&unixsocket, &config.network.unixsocketperm.to_string())?;
                 outln!("listening on {unixsocket}; try: redis-cli -s {unixsocket}");
                 log.line(Level::Notice, &format!("Listening on {unixsocket}"));
                 machine = machine.listen_unix(listener);
@@ -232,10 +233,10 @@ impl Serve {
 
     /// Reads the configuration: the options of the file, overridden by those of the command line.
     fn configured(&self) -> Result<Config> {
-        let mut config = Config { process_id: process::id(), ..Config::of(self.generation) };
+        let mut config = Config::of(self.generation).with(|config| config.server.process_id = process::id());
         if self.sentinel {
-            config.port = 26379;
-            config.dir.clear();
+            config.network.port = 26379;
+            config.persistence.dir.clear();
         }
         // Make the path absolute: CONFIG REWRITE needs it, and the working directory may change.
         let path = self.config.as_ref().map(std::path::absolute).transpose().into_diagnostic()?;
@@ -288,6 +289,6 @@ impl Serve {
 fn data_folder(config: &mut Config, folder: &Path) -> Result<DataFolder> {
     let folder = folder.canonicalize().into_diagnostic();
     let folder = folder.wrap_err("the folder of --data must exist")?;
-    config.dir = folder.to_string_lossy().into_owned();
+    config.persistence.dir = folder.to_string_lossy().into_owned();
     Ok(DataFolder::new(folder))
 }

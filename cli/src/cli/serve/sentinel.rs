@@ -27,7 +27,7 @@ impl Files for OtherLines {
 
 /// Starts a Sentinel from its file.
 pub(super) fn start(config: Config, files: &Disk, env: &mut Env) -> Result<Server, Box<dyn Error>> {
-    let path = config.config_file.clone();
+    let path = config.server.config_file.clone();
     let text = files.read(&path).map_err(|error| format!("{path}: {error}"))?;
     // Check that the file is writable: otherwise the state and the votes would be lost with the
     // process.

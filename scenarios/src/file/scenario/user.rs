@@ -100,7 +100,7 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
             let mut one = plain.words(name);
             // A rule may be invalid because of the rules before it.
             one.extend(user.rules[..=at].iter().cloned());
-            let config = Config { users: vec![one], ..Config::default() };
+            let config = Config::default().with(|config| config.security.users = vec![one]);
             let refused = generations.iter().find_map(|&generation| {
                 configured(&config, Table::Data(generation), |_| Err(String::new())).err()
             });

@@ -119,7 +119,7 @@ impl<By: Clone> Mirror<By> {
     /// Creates a copy in which no key exists.
     pub(super) fn new(generation: Generation, keys: Vec<Keys>) -> Mirror<By> {
         let mut env = Env::new(0);
-        let config = Config { save: Vec::new(), ..Config::of(generation) };
+        let config = Config::of(generation).with(|config| config.persistence.save = Vec::new());
         let server = Server::new(config, &mut env);
         let mut mirror =
             Mirror { keys, server, env, conn: 0, open: None, read: Vec::new(), steps: Vec::new() };

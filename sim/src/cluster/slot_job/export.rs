@@ -114,7 +114,7 @@ impl Cluster {
 
     fn dial_target(&mut self, around: &Around<'_>, target: Key) -> ConnId {
         let conn = self.next_dialed();
-        let from = around.config.bind_source_addr.parse().ok();
+        let from = around.config.network.bind_source_addr.parse().ok();
         let address = &self.known(target).address;
         let (host, port) = (address.ip.clone(), address.port);
         self.out.actions.push(Action::Dial { conn, host, port, from });
@@ -163,7 +163,7 @@ impl Cluster {
     pub(in crate::cluster) fn job_dialed(&mut self, around: &Around<'_>, conn: ConnId) -> bool {
         let Some(job) = self.jobs.of_mut(conn) else { return false };
         job.acked = around.now_secs();
-        let (password, user) = (&around.config.masterauth, &around.config.masteruser);
+        let (password, user) = (&around.config.replication.masterauth, &around.config.replication.masteruser);
         if password.is_empty() {
             self.establish(around, conn);
             return true;

@@ -217,5 +217,5 @@ pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusa
         at_ms: env.wall.as_millis(),
         client: client.trim_ascii_end().to_vec().into(),
     };
-    node.acl.log.note(entry, node.config.acllog_max_len);
+    node.acl.log.note(entry, node.config.security.acllog_max_len);
 }

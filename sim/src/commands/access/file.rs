@@ -75,11 +75,11 @@ pub fn configured(
     table: Table,
     read: impl FnOnce(&str) -> Result<Bytes, String>,
 ) -> Result<Vec<User>, String> {
-    let (path, all_channels) = (&config.aclfile, config.acl_pubsub_default);
+    let (path, all_channels) = (&config.security.aclfile, config.security.acl_pubsub_default);
     if path.is_empty() {
         return config_users(config, table);
     }
-    if !config.users.is_empty() {
+    if !config.security.users.is_empty() {
         return Err("Configuring Redis with users defined in redis.conf and at the same setting an ACL file path is invalid. \
                     This setup is very likely to lead to configuration errors and security holes, please define either an \
                     ACL file or declare users directly in your redis.conf, but not both."
@@ -94,9 +94,9 @@ pub fn configured(
 
 /// Parses the `user` lines of a configuration.
 fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
-    let all_channels = config.acl_pubsub_default;
+    let all_channels = config.security.acl_pubsub_default;
     let mut users: Vec<User> = Vec::new();
-    for words in &config.users {
+    for words in &config.security.users {
         let words: Vec<Bytes> = words.iter().map(|word| Bytes::copy_from_slice(word.as_bytes())).collect();
         let [name, rules @ ..] = &words[..] else { return Err("a user without a name".into()) };
         let shown = |word: &Bytes| String::from_utf8_lossy(word).into_owned();
@@ -127,7 +127,7 @@ fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
 /// # Errors
 /// The reason why the file cannot be read, in the words of `redis-server`.
 pub(in crate::commands) fn read_users(node: &Node, env: &Env) -> Result<Bytes, String> {
-    let path = &node.config.aclfile;
+    let path = &node.config.security.aclfile;
     let error = |why: &str| format!("Error loading ACLs, opening file '{path}': {why}");
     match &env.files {
         Some(files) => files.read(path).map(Bytes::from).map_err(|wrong| {
@@ -216,9 +216,11 @@ mod tests {
 
     #[test]
     fn a_configuration_makes_users_by_its_lines_or_by_a_file_but_not_both() {
-        let lines = |lines: &[&[&str]]| Config {
-            users: lines.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()).collect(),
-            ..Config::default()
+        let lines = |lines: &[&[&str]]| {
+            Config::default().with(|config| {
+                config.security.users =
+                    lines.iter().map(|words| words.iter().map(|word| (*word).to_owned()).collect()).collect();
+            })
         };
         let none = |_: &str| Err("no file is asked for".to_owned());
         let users = configured(
@@ -245,10 +247,10 @@ mod tests {
         assert!(wrong(&lines(&[&["a"], &["a"]])).starts_with("Duplicate user found."));
         assert!(wrong(&lines(&[&["a", "(+get"]])).starts_with("Unmatched parenthesis"));
         assert!(wrong(&lines(&[&[]])).starts_with("a user without"));
-        let both = Config { aclfile: "/u".into(), ..lines(&[&["a"]]) };
+        let both = lines(&[&["a"]]).with(|config| config.security.aclfile = "/u".into());
         assert!(wrong(&both).starts_with("Configuring Redis with users defined in redis.conf and"));
         // The default user always exists.
-        let file = Config { aclfile: "/u".into(), ..Config::default() };
+        let file = Config::default().with(|config| config.security.aclfile = "/u".into());
         let users = configured(&file, Table::Data(Generation::default()), |_| Ok(Bytes::from("user a on\n")))
             .unwrap();
         assert_eq!(users.iter().map(|user| &user.name[..]).collect::<Vec<_>>(), [&b"a"[..], b"default"]);

@@ -18,7 +18,7 @@ pub(super) fn offset(ctx: &Ctx<'_>, text: &[u8], width: Option<u32>) -> Result<u
     };
     let offset = keyspace::integer(digits).and_then(|n| n.checked_mul(scale)).ok_or(BAD_OFFSET)?;
     let offset = usize::try_from(offset).map_err(|_| BAD_OFFSET)?;
-    if offset / 8 < ctx.node.config.proto_max_bulk_len { Ok(offset) } else { Err(BAD_OFFSET) }
+    if offset / 8 < ctx.node.config.clients.proto_max_bulk_len { Ok(offset) } else { Err(BAD_OFFSET) }
 }
 
 /// Returns a bit; 0 beyond the end.

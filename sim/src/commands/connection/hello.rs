@@ -61,7 +61,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let id = i64::try_from(ctx.conn.0).unwrap_or(i64::MAX);
     let config = &ctx.node.config;
     let generation = config.generation;
-    let (server, version) = match config.extended_redis_compatibility {
+    let (server, version) = match config.server.extended_redis_compatibility {
         true => ("redis", generation.redis_version()),
         false => (generation.server(), generation.version()),
     };

@@ -21,7 +21,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let lazily = ctx.node.config.lazy_free.user_del;
+    let lazily = ctx.node.config.memory.lazy_free.user_del;
     Ok(remove_all(ctx, &args[1..], lazily))
 }
 

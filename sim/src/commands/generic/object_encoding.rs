@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (generation, node_size) = (ctx.node.config.generation, ctx.node.config.list_node_size);
+    let (generation, node_size) = (ctx.node.config.generation, ctx.node.config.keyspace.list_node_size);
     let has_packed = generation.has(Feature::PackedLists);
     Ok(ctx.lookup(&args[2], Lookup::INSPECT).map_or(Reply::Null, |entry| {
         let is_packed = has_packed && rdb::is_packed(&entry.value, node_size);

@@ -24,11 +24,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(usage) = ctx.lookup(&args[2], Lookup::INSPECT).map(|entry| entry.usage) else {
         return Ok(Reply::Null);
     };
-    if !ctx.node.config.maxmemory_policy.counts_uses() {
+    if !ctx.node.config.memory.maxmemory_policy.counts_uses() {
         return Err(Error::of(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when switching \
              between policies at runtime LRU and LFU data will take some time to adjust.",
         ));
     }
-    Ok(Reply::Integer(usage.frequency(now_ms, ctx.node.config.lfu).into()))
+    Ok(Reply::Integer(usage.frequency(now_ms, ctx.node.config.memory.lfu).into()))
 }

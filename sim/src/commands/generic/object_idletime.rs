@@ -24,7 +24,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(usage) = ctx.lookup(&args[2], Lookup::INSPECT).map(|entry| entry.usage) else {
         return Ok(Reply::Null);
     };
-    if ctx.node.config.maxmemory_policy.counts_uses() {
+    if ctx.node.config.memory.maxmemory_policy.counts_uses() {
         return Err(Error::of(
             "ERR An LFU maxmemory policy is selected, idle time not tracked. Please note that when switching between \
              policies at runtime LRU and LFU data will take some time to adjust.",

@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// Returns true if keys share small integers. They do not if eviction depends on the use of each
 /// key.
 pub(in crate::commands) fn shares(config: &Config) -> bool {
-    config.maxmemory == 0 || !config.maxmemory_policy.heeds_use()
+    config.memory.maxmemory == 0 || !config.memory.maxmemory_policy.heeds_use()
 }
 
 /// Returns the number of references to a value, like a server that shares small integers or does

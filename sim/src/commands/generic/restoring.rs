@@ -79,7 +79,7 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
         return Ok(Reply::OK);
     }
     ctx.put(key, value, expires_ms);
-    let by_frequency = ctx.node.config.maxmemory_policy.counts_uses();
+    let by_frequency = ctx.node.config.memory.maxmemory_policy.counts_uses();
     let usage = match (options.frequency, options.idle_secs) {
         (Some(frequency), _) if by_frequency => Some(Usage::counted(ctx.now_ms, frequency)),
         (_, Some(secs)) if !by_frequency => Some(Usage::idle_for(ctx.now_ms, secs)),

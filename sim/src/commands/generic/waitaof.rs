@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
              local and are not propagated.",
         ));
     }
-    if local && !ctx.node.config.appendonly {
+    if local && !ctx.node.config.aof.appendonly {
         return Err(Error::of("ERR WAITAOF cannot be used when numlocal is set but appendonly is disabled."));
     }
     let offset = awaited(ctx);

@@ -78,7 +78,7 @@ fn answer(found: Found, query: &Query, generation: Generation) -> Reply {
 }
 
 fn store(ctx: &mut Ctx<'_>, target: &Target, found: Vec<Found>, unit: f64, event: &'static str) -> Reply {
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     let count = found.len();
     let scored = found.into_iter().map(|found| {
         let distance = found.metres / unit;

@@ -42,7 +42,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if is_expired {
         look(ctx, key, field);
     }
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     let hash = ctx.modify_or_create::<Hash>(key)?;
     let stored = Stored::new(hash, field, rule);
     hash.set(field, &text, &encodings);

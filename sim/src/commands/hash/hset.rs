@@ -32,7 +32,7 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Resul
     if !rest.is_empty() {
         return Err(Error::arity(command));
     }
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     // In Valkey a field that has expired is a new one.
     let hides = is_valkey(ctx).then(|| ctx.field_rule());
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;

@@ -44,7 +44,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let is_valkey = is_valkey(ctx);
     let is_past = when_ms.is_some_and(|when_ms| ctx.is_past(when_ms));
     let rule = ctx.field_rule();
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     let hash = ctx.modify_or_create::<Hash>(key)?;
     let (mut replaced, mut old) = (Vec::new(), Vec::new());
     for [field, value] in pairs {

@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     let (key, field) = (&args[1], &args[2]);
     let rule = ctx.field_rule();
     let is_valkey = is_valkey(ctx);

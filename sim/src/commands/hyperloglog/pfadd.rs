@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, sparse_max) = (&args[1], ctx.node.config.encodings.hyperloglog_sparse_max);
+    let (key, sparse_max) = (&args[1], ctx.node.config.keyspace.encodings.hyperloglog_sparse_max);
     let found = ctx.modify::<Str>(key)?;
     let is_new = found.is_none();
     found.map_or(Ok(()), |string| sketch::check(string.bytes()))?;

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let (key, sparse_max) = (&args[1], ctx.node.config.encodings.hyperloglog_sparse_max);
+    let (key, sparse_max) = (&args[1], ctx.node.config.keyspace.encodings.hyperloglog_sparse_max);
     let mut registers = Box::new([0; registers::REGISTERS]);
     let (mut is_dense, mut is_new) = (false, true);
     for (at, source) in args[1..].iter().enumerate() {

@@ -55,7 +55,7 @@ impl fmt::Debug for BorrowedNode {
 impl BorrowedNode {
     /// Makes an empty placeholder: the context holds its contents while the real node is lent.
     pub(super) fn new() -> BorrowedNode {
-        let config = Config { databases: 0, ..Config::default() };
+        let config = Config::default().with(|config| config.keyspace.databases = 0);
         BorrowedNode {
             node: Box::new(Node::new(config, String::new(), String::new(), Monotonic::default())),
             env: Env::new(0),

@@ -101,7 +101,10 @@ fn admit(ctx: &Ctx<'_>, flags: Flags, access: Access) -> Result<(), Error> {
     if flags.contains(Flags::NO_CLUSTER) && node.cluster.is_some() {
         return Err(Error::of("ERR Can not run script on cluster, 'no-cluster' flag is set."));
     }
-    if node.is_stale() && !node.config.replica_serve_stale_data && !flags.contains(Flags::ALLOW_STALE) {
+    if node.is_stale()
+        && !node.config.replication.replica_serve_stale_data
+        && !flags.contains(Flags::ALLOW_STALE)
+    {
         return Err(Error::MASTER_DOWN);
     }
     if !flags.contains(Flags::NO_WRITES) {
@@ -144,7 +147,7 @@ fn run(
         borrowed.declared.extend_from_slice(&args[3..3 + keys]);
     }
     let config = &ctx.node.config;
-    let (budget, turn) = (config.script_budget, Duration::from_millis(config.busy_reply_threshold));
+    let (budget, turn) = (config.scripts.budget, Duration::from_millis(config.scripts.busy_reply_threshold));
     // A script has its own database and protocol.
     let session = ctx.session();
     let own = (session.db, std::mem::replace(&mut session.protocol, Protocol::Resp2));
@@ -221,7 +224,7 @@ fn restore_client(ctx: &mut Ctx<'_>, borrowed: Box<BorrowedNode>, own: (usize, P
 /// replies with BUSY.
 fn suspend(ctx: &mut Ctx<'_>, busy: Busy) -> Reply {
     if ctx.env.script_clock.is_none() {
-        let threshold = Duration::from_millis(ctx.node.config.busy_reply_threshold);
+        let threshold = Duration::from_millis(ctx.node.config.scripts.busy_reply_threshold);
         ctx.node.stall(ctx.env.monotonic, threshold);
     }
     ctx.node.busy = Some(busy);
@@ -304,7 +307,10 @@ mod tests {
         fn of(generation: Generation) -> Rig {
             let mut env = Env::new(1);
             let (script_budget, busy_reply_threshold) = (1_000_000, 5000);
-            let config = Config { script_budget, busy_reply_threshold, ..Config::of(generation) };
+            let config = Config::of(generation).with(|config| {
+                config.scripts.budget = script_budget;
+                config.scripts.busy_reply_threshold = busy_reply_threshold;
+            });
             let mut server = Server::new(config, &mut env);
             for conn in [ConnId(1), ConnId(2)] {
                 server.step(&mut env, Event::Connected { conn, peer: "c:1".into(), local: "n:1".into() });

@@ -22,14 +22,18 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let path = ctx.node.config.aclfile.clone();
+    let path = ctx.node.config.security.aclfile.clone();
     if path.is_empty() {
         return Err(Error::NO_ACL_FILE);
     }
     let file = access::read_users(ctx.node, ctx.env).map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
-    let users =
-        access::read_file(&path, &file, access::Table::of(ctx.node), ctx.node.config.acl_pubsub_default)
-            .map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
+    let users = access::read_file(
+        &path,
+        &file,
+        access::Table::of(ctx.node),
+        ctx.node.config.security.acl_pubsub_default,
+    )
+    .map_err(|wrong| Error(format!("ERR {wrong}").into()))?;
     let before: Vec<Bytes> = ctx.node.acl.users().map(|user| user.name.clone()).collect();
     ctx.node.acl.replace(users);
     // Users of the same names are new users: keep only the connections of the default user.

@@ -21,10 +21,10 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    if ctx.node.config.aclfile.is_empty() {
+    if ctx.node.config.security.aclfile.is_empty() {
         return Err(Error::NO_ACL_FILE);
     }
-    let (path, table) = (ctx.node.config.aclfile.clone(), access::Table::of(ctx.node));
+    let (path, table) = (ctx.node.config.security.aclfile.clone(), access::Table::of(ctx.node));
     let mut file = Vec::new();
     for user in ctx.node.acl.users() {
         file.extend(access::line(user, table));

@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         let first = printable(&first, usize::MAX);
         Error(format!("ERR Unmatched parenthesis in acl selector starting at '{first}'.").into())
     })?;
-    let (table, all_channels) = (access::Table::of(ctx.node), ctx.node.config.acl_pubsub_default);
+    let (table, all_channels) = (access::Table::of(ctx.node), ctx.node.config.security.acl_pubsub_default);
     let before = ctx.node.acl.user(name).cloned();
     let mut user = before.clone().unwrap_or_else(|| User::new(name.clone(), all_channels));
     for rule in rules {

@@ -17,7 +17,7 @@ pub(super) fn all(node: &Node) -> Box<dyn Iterator<Item = &'static Spec> + '_> {
     if node.sentinel.is_some() {
         return Box::new(sentinel::known());
     }
-    let renames = &node.config.renames;
+    let renames = &node.config.security.renames;
     let is_gone = |spec: &Spec| renames.iter().any(|(old, new)| old == spec.name && new.is_empty());
     Box::new(
         ALL.iter()

@@ -29,13 +29,13 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
 /// option.
 pub(super) fn rewrite(ctx: &mut Ctx<'_>, all: bool) -> Result<Reply, Error> {
     let config = &ctx.node.config;
-    let path = config.config_file.clone();
+    let path = config.server.config_file.clone();
     if path.is_empty() {
         return Err(Error::of("ERR The server is running without a config file"));
     }
     // ACL SAVE writes the users to an ACL file.
     let lines = || access::lines(&ctx.node.acl, access::Table::of(ctx.node));
-    let users = if config.aclfile.is_empty() { lines() } else { Vec::new() };
+    let users = if config.security.aclfile.is_empty() { lines() } else { Vec::new() };
     // A missing file is created. For the node's own disk the initial options are unknown, so write
     // a line for each option.
     let (old, all) = match &ctx.env.files {

@@ -50,7 +50,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             // A running node cannot change its folder.
             Change::Protected
                 if option.name != "dir"
-                    && ctx.node.config.enable_protected_configs.allows(ctx.session().is_local()) => {}
+                    && ctx.node.config.security.enable_protected_configs.allows(ctx.session().is_local()) => {
+            }
             Change::Protected => return Err(refused(name, "can't set protected config")),
         }
         if pairs[..at].iter().any(|[earlier, _]| earlier.eq_ignore_ascii_case(name)) {
@@ -81,8 +82,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
     }
     if named.iter().any(|(option, _)| option.name == "maxclients") {
-        let most = ctx.env.room_for_clients(config.maxclients);
-        if most < config.maxclients {
+        let most = ctx.env.room_for_clients(config.clients.maxclients);
+        if most < config.clients.maxclients {
             let why = "The operating system is not able to handle the specified number of clients, try with";
             return Err(refused(b"maxclients", &format!("{why} {most}")));
         }
@@ -91,9 +92,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some((option, _)) = named.iter().find(moves)
         && let Some(ports) = &ctx.env.ports
     {
-        let addresses = config.bind.clone();
+        let addresses = config.network.bind.clone();
         let addresses: Vec<&str> = addresses.split_ascii_whitespace().collect();
-        if let Err(error) = ports.listen(&addresses, config.port, config.tcp_backlog) {
+        if let Err(error) = ports.listen(&addresses, config.network.port, config.network.tcp_backlog) {
             ctx.env.log(Level::Warning, || error.to_string());
             return Err(refused(
                 option.name.as_bytes(),
@@ -104,8 +105,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             ));
         }
     }
-    let begins = config.appendonly && !ctx.node.config.appendonly;
-    let ends = !config.appendonly && ctx.node.config.appendonly;
+    let begins = config.aof.appendonly && !ctx.node.config.aof.appendonly;
+    let ends = !config.aof.appendonly && ctx.node.config.aof.appendonly;
     if begins {
         let old = std::mem::replace(&mut ctx.node.config, config.clone());
         // Within EXEC the log starts later, so that its base contains the whole transaction.
@@ -121,19 +122,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let password = named.iter().any(|(option, _)| option.name == "requirepass");
     ctx.node.config = config;
-    let (now_secs, lag_max) = (ctx.env.wall.as_secs(), ctx.node.config.min_replicas_max_lag);
+    let (now_secs, lag_max) = (ctx.env.wall.as_secs(), ctx.node.config.replication.min_replicas_max_lag);
     ctx.node.replication.count_good(now_secs, lag_max);
     if named.iter().any(|(option, _)| option.name == "repl-backlog-size") {
-        ctx.node.config.repl_backlog_size = ctx.node.config.repl_backlog_size.max(BACKLOG_MIN);
+        ctx.node.config.replication.backlog_size = ctx.node.config.replication.backlog_size.max(BACKLOG_MIN);
     }
-    let backlog_size = ctx.node.config.repl_backlog_size;
+    let backlog_size = ctx.node.config.replication.backlog_size;
     ctx.node.replication.backlog.iter_mut().for_each(|backlog| backlog.resize(backlog_size));
     if let Some(cluster) = &mut ctx.node.cluster {
         cluster.note_options_set();
     }
     if password {
         let Node { acl, config, .. } = &mut **ctx.node;
-        acl.set_default_password(&config.requirepass);
+        acl.set_default_password(&config.security.requirepass);
     }
     Ok(Reply::OK)
 }

@@ -256,7 +256,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
         (b"aof-flush-sleep", Some(_)) if args.len() == 3 => Ok(Reply::OK),
         (b"replybuffer", Some(what)) if args.len() == 4 => reply_buffer(ctx, what, args),
-        (b"config-rewrite-force-all", None) if ctx.node.config.config_file.is_empty() => {
+        (b"config-rewrite-force-all", None) if ctx.node.config.server.config_file.is_empty() => {
             Err(Error::of("ERR CONFIG-REWRITE-FORCE-ALL failed: Bad address"))
         }
         (b"config-rewrite-force-all", None) => rewrite(ctx, true),
@@ -331,7 +331,7 @@ fn sizes_of_clients(ctx: &mut Ctx<'_>) -> Result<Reply, Error> {
     const FIRST: usize = 32 << 10;
     const STEPS: usize = 19;
     let config = &ctx.node.config;
-    if config.maxmemory_clients.of(config.maxmemory) == 0 {
+    if config.memory.maxmemory_clients.of(config.memory.maxmemory) == 0 {
         return Err(Error::of("ERR maxmemory-clients is disabled."));
     }
     let mut steps = [(0, 0); STEPS];
@@ -368,13 +368,13 @@ fn object(entry: &Entry, config: &Config, now_ms: i64) -> String {
         (now_ms / 1000 - idle) & 0x00ff_ffff,
     );
     if let Value::List(list) = &entry.value {
-        let nodes = rdb::nodes(list, config.list_node_size);
+        let nodes = rdb::nodes(list, config.keyspace.list_node_size);
         let _ = write!(
             text,
             " ql_nodes:{} ql_avg_node:{:.2} ql_listpack_max:{} ql_compressed:0 ql_uncompressed_size:{}",
             nodes.len(),
             list.len() as f64 / nodes.len() as f64,
-            config.list_node_size,
+            config.keyspace.list_node_size,
             nodes.iter().map(rdb::Listpack::size).sum::<usize>(),
         );
     }

@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.node.give_up_snapshot(ctx.env);
     // With save points, the snapshot on disk must become as empty as the memory, and earlier
     // changes no longer count.
-    if !ctx.node.config.save.is_empty() && ctx.node.save(ctx.env).is_ok() {
+    if !ctx.node.config.persistence.save.is_empty() && ctx.node.save(ctx.env).is_ok() {
         ctx.effects.dirty = 0;
     }
     ctx.propagate_as(vec![args.to_vec()]);

@@ -32,7 +32,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 /// the configuration.
 pub(super) fn is_lazy(ctx: &Ctx<'_>, args: &[Bytes]) -> Result<bool, Error> {
     match args {
-        [_] => Ok(ctx.node.config.lazy_free.user_flush),
+        [_] => Ok(ctx.node.config.memory.lazy_free.user_flush),
         [_, mode] if mode.eq_ignore_ascii_case(b"async") => Ok(true),
         [_, mode] if mode.eq_ignore_ascii_case(b"sync") => Ok(false),
         _ => Err(Error::SYNTAX),

@@ -24,7 +24,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let node = &ctx.node;
     let mut text = String::new();
     if node.latency.iter().len() == 0 {
-        text.push_str(if node.config.latency_monitor_threshold == 0 {
+        text.push_str(if node.config.monitoring.latency_monitor_threshold == 0 {
             "Spikes are not looked for: CONFIG SET latency-monitor-threshold <milliseconds> makes the node keep them.\n"
         } else {
             "No spike since the start, or since LATENCY RESET.\n"

@@ -66,7 +66,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let conn = ctx.conn;
     ctx.node.clients.send_raw(conn, answer.as_bytes());
     ctx.node.clients.send_raw(conn, &missed);
-    let lag_max = ctx.node.config.min_replicas_max_lag;
+    let lag_max = ctx.node.config.replication.min_replicas_max_lag;
     ctx.node.replication.count_good(ctx.env.wall.as_secs(), lag_max);
     Ok(Reply::Silence)
 }
@@ -81,7 +81,7 @@ fn take_over(ctx: &mut Ctx<'_>, id: &Bytes) -> Result<(), Error> {
         return Err(Error::of("ERR PSYNC FAILOVER replid must match my replid."));
     }
     let (id, now_secs) = (ctx.env.random_id(), ctx.env.wall.as_secs());
-    ctx.node.config.replicaof = None;
+    ctx.node.config.replication.replicaof = None;
     ctx.node.replication.promote(id, now_secs);
     Ok(())
 }

@@ -31,7 +31,7 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let now_secs = ctx.env.wall.as_secs();
     if args[1].eq_ignore_ascii_case(b"no") && args[2].eq_ignore_ascii_case(b"one") {
         let id = ctx.env.random_id();
-        ctx.node.config.replicaof = None;
+        ctx.node.config.replication.replicaof = None;
         ctx.node.replication.promote(id, now_secs);
         return Ok(Reply::OK);
     }
@@ -48,8 +48,8 @@ pub(super) fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     {
         return Ok(Reply::Status("OK Already connected to specified master".into()));
     }
-    let backlog_size = ctx.node.config.repl_backlog_size;
-    ctx.node.config.replicaof = Some((host.clone(), port));
+    let backlog_size = ctx.node.config.replication.backlog_size;
+    ctx.node.config.replication.replicaof = Some((host.clone(), port));
     ctx.node.replication.follow(host, port, backlog_size, now_secs);
     Ok(Reply::OK)
 }

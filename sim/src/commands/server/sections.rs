@@ -148,7 +148,7 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
         "redis_git_dirty": 0,
         "redis_build_id": "0",
     );
-    let says_redis = node.config.extended_redis_compatibility || !generation.is_valkey();
+    let says_redis = node.config.server.extended_redis_compatibility || !generation.is_valkey();
     let mode = if says_redis { "redis_mode" } else { "server_mode" };
     line(out, format_args!("{mode}:{}", node.mode()));
     lines!(out,
@@ -162,32 +162,37 @@ fn server(ctx: &Ctx<'_>, out: &mut String) {
     }
     lines!(out,
         "gcc_version": "0.0.0",
-        "process_id": node.config.process_id,
+        "process_id": node.config.server.process_id,
         "process_supervised": "no",
         "run_id": node.run_id,
-        "tcp_port": node.config.port,
+        "tcp_port": node.config.network.port,
         "server_time_usec": env.wall.as_micros(),
         "uptime_in_seconds": uptime,
         "uptime_in_days": uptime / 86_400,
-        "hz": node.config.hz,
-        "configured_hz": node.config.hz,
+        "hz": node.config.server.hz,
+        "configured_hz": node.config.server.hz,
     );
     if generation.is_valkey() {
-        lines!(out, "clients_hz": node.config.hz);
+        lines!(out, "clients_hz": node.config.server.hz);
     }
     lines!(out,
         "lru_clock": env.wall.as_secs() & 0x00ff_ffff,
         "executable": "lockstorm",
-        "config_file": node.config.config_file,
+        "config_file": node.config.server.config_file,
         "io_threads_active": 0,
     );
     if generation.is_valkey() {
         lines!(out, "availability_zone": node.config.others.get("availability-zone").map_or("", String::as_str));
     }
     if generation.has(Feature::Listeners) {
-        let bind: String =
-            node.config.bind.split_ascii_whitespace().map(|address| format!("bind={address},")).collect();
-        line(out, format_args!("listener0:name=tcp,{bind}port={}", node.config.port));
+        let bind: String = node
+            .config
+            .network
+            .bind
+            .split_ascii_whitespace()
+            .map(|address| format!("bind={address},"))
+            .collect();
+        line(out, format_args!("listener0:name=tcp,{bind}port={}", node.config.network.port));
     }
     if let Some(deadline) = node.shutdown.and_then(|shutdown| shutdown.deadline) {
         lines!(out, "shutdown_in_milliseconds": deadline.since(env.monotonic).as_millis());
@@ -204,7 +209,7 @@ fn clients(ctx: &Ctx<'_>, out: &mut String) {
         // Replicas do not count as clients.
         "connected_clients": sessions.len() - ctx.node.replication.attached().count(),
         "cluster_connections": ctx.node.cluster.as_ref().map_or(0, |cluster| cluster.connections()),
-        "maxclients": ctx.node.config.maxclients,
+        "maxclients": ctx.node.config.clients.maxclients,
         "client_recent_max_input_buffer": buffered,
         "client_recent_max_output_buffer": 0,
         "blocked_clients": blocked.len(),
@@ -272,7 +277,7 @@ fn modules(ctx: &Ctx<'_>, out: &mut String) {
 
 fn memory(ctx: &Ctx<'_>, out: &mut String) {
     let node = &ctx.node;
-    let (used, max) = (node.used_memory(), node.config.maxmemory);
+    let (used, max) = (node.used_memory(), node.config.memory.maxmemory);
     let clients = node.memory_of(|role| role != Role::Replica);
     let replicas = node.memory_of(|role| role == Role::Replica);
     let backlog = node.replication.backlog.as_ref().map_or(0, Backlog::len);
@@ -314,7 +319,7 @@ fn memory(ctx: &Ctx<'_>, out: &mut String) {
         "used_memory_scripts_human": human((scripts + functions) as u64),
         "maxmemory": max,
         "maxmemory_human": human(max),
-        "maxmemory_policy": ctx.node.config.maxmemory_policy.name(),
+        "maxmemory_policy": ctx.node.config.memory.maxmemory_policy.name(),
         "allocator_frag_ratio": "1.00",
         "allocator_frag_bytes": 0,
         "allocator_rss_ratio": "1.00",
@@ -380,7 +385,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "rdb_last_cow_size": 0,
         "rdb_last_load_keys_expired": node.stats.loaded.1,
         "rdb_last_load_keys_loaded": node.stats.loaded.0,
-        "aof_enabled": u8::from(node.config.appendonly),
+        "aof_enabled": u8::from(node.config.aof.appendonly),
         "aof_rewrite_in_progress": u8::from(rewrites),
         "aof_rewrite_scheduled": u8::from(node.persistence.rewrite_scheduled),
         "aof_last_rewrite_time_sec": node.stats.rewrite_secs.unwrap_or(-1),
@@ -393,7 +398,7 @@ fn persistence(ctx: &Ctx<'_>, out: &mut String) {
         "module_fork_in_progress": 0,
         "module_fork_last_cow_size": 0,
     );
-    if node.config.appendonly {
+    if node.config.aof.appendonly {
         let (len, base_len) = node.persistence.aof.lens(&node.persistence.disk);
         lines!(out,
             "aof_current_size": len,
@@ -509,13 +514,13 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
             lines!(out, "master_link_down_since_seconds": link.down_since.map_or(-1, |since| now_secs - since));
         }
         lines!(out,
-            "slave_priority": ctx.node.config.announce.priority,
-            "slave_read_only": u8::from(ctx.node.config.replica_read_only),
-            "replica_announced": u8::from(ctx.node.config.announce.announced),
+            "slave_priority": ctx.node.config.replication.announce.priority,
+            "slave_read_only": u8::from(ctx.node.config.replication.replica_read_only),
+            "replica_announced": u8::from(ctx.node.config.replication.announce.announced),
         );
     }
     lines!(out, "connected_slaves": replication.attached().count());
-    if ctx.node.config.min_replicas_to_write > 0 {
+    if ctx.node.config.replication.min_replicas_to_write > 0 {
         lines!(out, "min_slaves_good_slaves": replication.good_replicas);
     }
     for (at, (conn, replica)) in replication.attached().enumerate() {
@@ -534,7 +539,7 @@ fn replication(ctx: &Ctx<'_>, out: &mut String) {
         "master_repl_offset": offset,
         "second_repl_offset": replication.history.second_offset.map_or(-1, |offset| offset as i64),
         "repl_backlog_active": u8::from(backlog.is_some()),
-        "repl_backlog_size": ctx.node.config.repl_backlog_size,
+        "repl_backlog_size": ctx.node.config.replication.backlog_size,
         "repl_backlog_first_byte_offset": backlog.map_or(0, |backlog| backlog.first()),
         "repl_backlog_histlen": backlog.map_or(0, |backlog| backlog.len()),
     );
@@ -562,13 +567,13 @@ fn command_stats(ctx: &Ctx<'_>, out: &mut String) {
 
 fn latency_stats(ctx: &Ctx<'_>, out: &mut String) {
     let config = &ctx.node.config;
-    for (name, calls) in ctx.node.stats.by_command().filter(|_| config.latency_tracking) {
+    for (name, calls) in ctx.node.stats.by_command().filter(|_| config.monitoring.latency_tracking) {
         let Some(latencies) = &calls.latencies else { continue };
         let percentile = |percent: &f64| {
             let us = latencies.percentile_ns(*percent) as f64 / 1000.0;
             format!("p{}={us:.3}", options::percentile(*percent))
         };
-        let percentiles: Vec<String> = config.latency_percentiles.iter().map(percentile).collect();
+        let percentiles: Vec<String> = config.monitoring.latency_percentiles.iter().map(percentile).collect();
         line(out, format_args!("latency_percentiles_usec_{name}:{}", percentiles.join(",")));
     }
 }

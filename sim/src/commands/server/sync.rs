@@ -65,7 +65,7 @@ pub(super) fn begin(ctx: &mut Ctx<'_>, pre_psync: bool) -> Result<Reply, Error> 
     if ctx.node.replication.backlog.is_none() {
         // Without a backlog no replica could continue: the stream begins here, under a new
         // replication id.
-        let (id, size) = (ctx.env.random_id(), ctx.node.config.repl_backlog_size);
+        let (id, size) = (ctx.env.random_id(), ctx.node.config.replication.backlog_size);
         let replication = &mut ctx.node.replication;
         replication.history.restart(id);
         replication.backlog = Some(Backlog::new(size, replication.history.offset));

@@ -86,7 +86,7 @@ pub(super) fn answer(ctx: &mut Ctx<'_>, operation: Operation, keys: &[Bytes]) ->
     let mut set = Set::default();
     // Use a set, so that integers come out in their order, as from a server that builds the result
     // as a set.
-    let unlimited = Encodings { set_integers_max: usize::MAX, ..ctx.node.config.encodings };
+    let unlimited = Encodings { set_integers_max: usize::MAX, ..ctx.node.config.keyspace.encodings };
     members.into_iter().for_each(|member| {
         set.insert(member, &unlimited);
     });
@@ -112,7 +112,7 @@ pub(super) fn store(
         }
         return Ok(Reply::Integer(0));
     }
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     let mut set = Set::default();
     passed.iter().cloned().chain(members).for_each(|member| {
         set.insert(member, &encodings);

@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     let key = &args[1];
     let set = ctx.modify_or_create::<Set>(key)?;
     let added = args[2..].iter().filter(|member| set.insert(*member, &encodings)).count();

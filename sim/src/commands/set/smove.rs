@@ -31,7 +31,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if source == destination || !has {
         return Ok(has.into());
     }
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     if let Some(set) = ctx.modify_no_touch::<Set>(source)? {
         set.remove(member);
     }

@@ -46,7 +46,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
             draw_elements(env, len, wanted, random, || set.iter().collect())?
         }
     };
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     if let Some(set) = ctx.modify_no_touch::<Set>(key)? {
         for member in &taken {
             set.remove(member);

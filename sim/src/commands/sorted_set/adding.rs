@@ -45,7 +45,7 @@ pub(in crate::commands) fn add(
     pairs: &[(f64, Bytes)],
     options: Options,
 ) -> Result<Reply, Error> {
-    let encodings = ctx.node.config.encodings;
+    let encodings = ctx.node.config.keyspace.encodings;
     if options.present_only && ctx.modify::<SortedSet>(key)?.is_none() {
         return Ok(if options.increments { Reply::Null } else { Reply::Integer(0) });
     }

@@ -251,7 +251,7 @@ pub(super) fn combine_and_store(
 ) -> Result<Reply, Error> {
     let request = Request::parse(ctx, name, &args[2..], operation, Purpose::Store)?;
     let mut set = request.combine_sorted(ctx);
-    set.compact(&ctx.node.config.encodings);
+    set.compact(&ctx.node.config.keyspace.encodings);
     Ok(store(ctx, &args[1], set, name))
 }
 

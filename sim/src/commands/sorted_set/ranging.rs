@@ -105,7 +105,7 @@ impl Query {
 
     /// Returns the selected members of `key` as a new set.
     pub(super) fn select(&self, ctx: &mut Ctx<'_>, key: &Bytes) -> Result<SortedSet, Error> {
-        let encodings = ctx.node.config.encodings;
+        let encodings = ctx.node.config.keyspace.encodings;
         let mut selected = SortedSet::default();
         if let Some(set) = ctx.read::<SortedSet>(key)? {
             let ranks = self.ranks(set);

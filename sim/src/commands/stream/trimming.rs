@@ -94,7 +94,7 @@ impl Options {
             }
             Some(limit) => limit,
             None if approximate => {
-                match ctx.node.config.encodings.stream_node_entries_max.saturating_mul(100) {
+                match ctx.node.config.keyspace.encodings.stream_node_entries_max.saturating_mul(100) {
                     0 => LIMIT_DEFAULT,
                     limit => limit.min(LIMIT_MAX),
                 }

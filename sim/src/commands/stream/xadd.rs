@@ -53,7 +53,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let id = next(options.id, last_id, ctx.wall_ms()).ok_or(Error::of(
         "ERR The ID specified in XADD is equal or smaller than the target stream top item",
     ))?;
-    let (encodings, repeats) = (ctx.node.config.encodings, ctx.node.propagates());
+    let (encodings, repeats) = (ctx.node.config.keyspace.encodings, ctx.node.propagates());
     let Stream { log, .. } = ctx.modify_or_create::<Stream>(key)?;
     log.append(id, pairs, &encodings);
     let trimmed = options.trim.map_or(0, |trim| log.trim(&trim));

@@ -24,7 +24,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, tail) = (&args[1], &args[2]);
-    let len_max = ctx.node.config.proto_max_bulk_len;
+    let len_max = ctx.node.config.clients.proto_max_bulk_len;
     let len = match ctx.modify::<Str>(key)? {
         Some(string) => {
             within(string.bytes().len(), tail.len(), len_max)?;

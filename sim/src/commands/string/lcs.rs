@@ -36,7 +36,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (a, b) = (a?, b?);
     let options = Options::parse(&args[3..])?;
     let cells = (a.len() + 1).checked_mul(b.len() + 1);
-    let cells_max = CELLS_MAX.min(ctx.node.config.proto_max_bulk_len / size_of::<u32>());
+    let cells_max = CELLS_MAX.min(ctx.node.config.clients.proto_max_bulk_len / size_of::<u32>());
     if cells.is_none_or(|cells| cells > cells_max) {
         return Err(Error::of(
             "ERR Insufficient memory, transient memory for LCS exceeds proto-max-bulk-len",

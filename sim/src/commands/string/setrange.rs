@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, part) = (&args[1], &args[3]);
     let offset = usize::try_from(integer(&args[2])?).map_err(|_| Error::of("ERR offset is out of range"))?;
-    let len_max = ctx.node.config.proto_max_bulk_len;
+    let len_max = ctx.node.config.clients.proto_max_bulk_len;
     let len = ctx.modify::<Str>(key)?.map(|string| string.bytes().len());
     if part.is_empty() {
         return Ok(len.unwrap_or(0).into());

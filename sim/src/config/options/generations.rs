@@ -35,20 +35,43 @@ pub static OTHERS: &[(Opt, Generations)] = &[
     (opt("cluster-slot-migration-log-max-len", Integer(0, i64::MAX), Free, Kept("1000")), &[Valkey91]),
     (opt("cluster-slot-stats-enabled", Flag, Free, Kept("no")), LATER),
     (
-        opt("commandlog-large-reply-max-len", Integer(0, i64::MAX), Free, number!(large_replies.max_len)),
+        opt(
+            "commandlog-large-reply-max-len",
+            Integer(0, i64::MAX),
+            Free,
+            number!(monitoring.large_replies.max_len),
+        ),
         VALKEY,
     ),
     (
-        opt("commandlog-large-request-max-len", Integer(0, i64::MAX), Free, number!(large_requests.max_len)),
+        opt(
+            "commandlog-large-request-max-len",
+            Integer(0, i64::MAX),
+            Free,
+            number!(monitoring.large_requests.max_len),
+        ),
         VALKEY,
     ),
-    (opt("commandlog-reply-larger-than", Integer(-1, i64::MAX), Free, number!(large_replies.least)), VALKEY),
     (
-        opt("commandlog-request-larger-than", Integer(-1, i64::MAX), Free, number!(large_requests.least)),
+        opt(
+            "commandlog-reply-larger-than",
+            Integer(-1, i64::MAX),
+            Free,
+            number!(monitoring.large_replies.least),
+        ),
+        VALKEY,
+    ),
+    (
+        opt(
+            "commandlog-request-larger-than",
+            Integer(-1, i64::MAX),
+            Free,
+            number!(monitoring.large_requests.least),
+        ),
         VALKEY,
     ),
     (opt("dual-channel-replication-enabled", Flag, Free, Kept("no")), VALKEY),
-    (opt("extended-redis-compatibility", Flag, Free, flag!(extended_redis_compatibility)), VALKEY),
+    (opt("extended-redis-compatibility", Flag, Free, flag!(server.extended_redis_compatibility)), VALKEY),
     (opt("gopher-enabled", Flag, Free, Kept("no")), &[Redis62]),
     (opt("hash-seed", Text, Never, Kept("")), &[Valkey91]),
     (opt("hide-user-data-from-log", Flag, Free, Kept("no")), LATER),

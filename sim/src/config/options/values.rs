@@ -81,9 +81,9 @@ pub(super) fn process_title(config: &Config, text: &str) -> Result<String, Strin
             "listen-addr" => title.push_str("*:0"),
             "server-mode" => title.push_str("[server]"),
             "port" | "tls-port" => title.push('0'),
-            "config-file" if config.config_file.is_empty() => title.push('-'),
-            "config-file" => title.push_str(&config.config_file),
-            "unixsocket" => title.push_str(&config.unixsocket),
+            "config-file" if config.server.config_file.is_empty() => title.push('-'),
+            "config-file" => title.push_str(&config.server.config_file),
+            "unixsocket" => title.push_str(&config.network.unixsocket),
             _ => return Err(INVALID.into()),
         }
         rest = after;
@@ -130,7 +130,7 @@ pub(super) fn buffer_limits(config: &Config, text: &str) -> Result<String, Strin
     if !rest.is_empty() {
         return Err("Wrong number of arguments in buffer limit configuration.".into());
     }
-    let mut all = config.output_limits;
+    let mut all = config.clients.output_limits;
     for [class, hard, soft, seconds] in limits {
         let class = match &class.to_ascii_lowercase()[..] {
             "normal" => 0,

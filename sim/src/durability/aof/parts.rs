@@ -97,7 +97,7 @@ impl Parts {
     /// # Errors
     /// If the manifest cannot be read or is invalid, or a file cannot be moved.
     pub fn find(folder: &dyn Folder, config: &Config) -> Result<(Parts, bool), LogError> {
-        let (dir, filename) = (config.appenddirname.clone(), config.appendfilename.clone());
+        let (dir, filename) = (config.aof.appenddirname.clone(), config.aof.appendfilename.clone());
         let mut parts = Parts {
             folder: dir,
             filename,

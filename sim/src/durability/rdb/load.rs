@@ -21,7 +21,7 @@ const PACKED: usize = 2;
 /// # Errors
 /// If the bytes are not a valid value, or are an empty collection, which cannot be a value.
 pub(super) fn value(input: &mut Input<'_>, kind: u8, config: &Config) -> Result<Value, RdbError> {
-    let (encodings, generation) = (&config.encodings, config.generation);
+    let (encodings, generation) = (&config.keyspace.encodings, config.generation);
     // A value in a compact encoding keeps it, however long its elements are.
     let compact = Encodings { hash_value_max: usize::MAX, sorted_set_value_max: usize::MAX, ..*encodings };
     let value = match kind {

@@ -24,8 +24,8 @@ impl Output {
     /// Creates an empty output. Compresses long strings if `rdbcompression` is on and makes them
     /// shorter.
     pub fn new(config: &Config) -> Output {
-        let packer = config.rdb_compression.then(Packer::default);
-        let (list_node_size, generation) = (config.list_node_size, config.generation);
+        let packer = config.persistence.rdb_compression.then(Packer::default);
+        let (list_node_size, generation) = (config.keyspace.list_node_size, config.generation);
         Output { bytes: Vec::new(), packer, list_node_size, generation }
     }
 

@@ -32,7 +32,7 @@ pub struct Opened {
 /// # Errors
 /// If the bytes are not a snapshot, are damaged, or contain something that this node cannot hold.
 pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> Result<Opened, RdbError> {
-    let databases = config.databases;
+    let databases = config.keyspace.databases;
     let rule = ExpiryRule::at(now_ms);
     let mut input = Input::new(bytes);
     let header = input.take(9, "its header")?;
@@ -121,7 +121,7 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
 
 /// Returns the recorded use of a key, if the current eviction policy goes by it.
 fn usage_of(config: &Config, usage: Usage, counted: bool) -> Option<Usage> {
-    (config.maxmemory_policy.counts_uses() == counted).then_some(usage)
+    (config.memory.maxmemory_policy.counts_uses() == counted).then_some(usage)
 }
 
 #[cfg(test)]
@@ -144,7 +144,7 @@ mod tests {
         for (policy, idle_ms, frequency) in
             [(Eviction::AllKeysLru, 100_000, 5), (Eviction::VolatileLfu, 0, 77), (Eviction::NoEviction, 0, 5)]
         {
-            let config = Config { maxmemory_policy: policy, ..Config::default() };
+            let config = Config::default().with(|config| config.memory.maxmemory_policy = policy);
             let origin = super::super::Origin {
                 created: now_ms / 1000,
                 replication: None,
@@ -155,7 +155,7 @@ mod tests {
             let opened = open(&snapshot, &config, now_ms, false).expect("a whole snapshot");
             let usage = |key: &[u8]| opened.dbs[0].get(key).expect("it was written").usage;
             assert_eq!(usage(b"idle").idle_ms(now_ms), idle_ms, "{policy:?}");
-            assert_eq!(usage(b"busy").frequency(now_ms, config.lfu), frequency, "{policy:?}");
+            assert_eq!(usage(b"busy").frequency(now_ms, config.memory.lfu), frequency, "{policy:?}");
         }
     }
 

@@ -74,14 +74,14 @@ pub fn write(dbs: &[Db], libraries: &Libraries, origin: &Origin, config: &Config
                 out.byte(opcode::EXPIRE_MS);
                 out.raw(&expires_ms.to_le_bytes());
             }
-            match config.maxmemory_policy {
+            match config.memory.maxmemory_policy {
                 Eviction::AllKeysLru | Eviction::VolatileLru => {
                     out.byte(opcode::IDLE);
                     out.length(entry.usage.idle_ms(created_ms) as u64 / 1000);
                 }
                 Eviction::AllKeysLfu | Eviction::VolatileLfu => {
                     out.byte(opcode::FREQ);
-                    out.byte(entry.usage.frequency(created_ms, config.lfu));
+                    out.byte(entry.usage.frequency(created_ms, config.memory.lfu));
                 }
                 _ => {}
             }

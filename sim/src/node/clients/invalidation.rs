@@ -89,7 +89,7 @@ impl Node {
     /// Forgets random keys and sends their readers invalidations, until no more than
     /// `tracking-table-max-keys` are left.
     pub fn limit_tracking(&mut self, env: &mut Env) {
-        let limit = self.config.tracking_table_max_keys;
+        let limit = self.config.clients.tracking_table_max_keys;
         while limit > 0
             && self.clients.tracking.keys_len() > limit
             && let Some(key) = self.clients.tracking.any(|len| env.random_below(len))

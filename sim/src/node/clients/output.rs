@@ -47,11 +47,11 @@ impl Node {
 
     /// Returns the limit on a connection's unread output (`client-output-buffer-limit`).
     pub fn output_limit(&self, conn: ConnId) -> BufferLimit {
-        let [normal, replica, pubsub] = self.config.output_limits;
+        let [normal, replica, pubsub] = self.config.clients.output_limits;
         match self.clients.sessions.get(conn) {
             Some(session) if session.role == Role::Replica => {
                 // A limit below the size of the backlog would only make the replica resynchronize.
-                let backlog = self.config.repl_backlog_size as u64;
+                let backlog = self.config.replication.backlog_size as u64;
                 let hard = if replica.hard == 0 { 0 } else { replica.hard.max(backlog) };
                 BufferLimit { hard, ..replica }
             }

@@ -194,7 +194,7 @@ proptest! {
 
     #[test]
     fn what_is_dumped_is_restored(value in values(), compression: bool) {
-        let config = Config { rdb_compression: compression, ..Config::default() };
+        let config = Config::default().with(|config| config.persistence.rdb_compression = compression);
         let sealed = dump(&value, &config);
         let restored = restore(unseal(&sealed, true, Generation::default()).expect("a payload"), &config).expect("a value");
         prop_assert_eq!(contents(&restored), contents(&value));
@@ -207,7 +207,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..5),
         end in any::<prop::sample::Index>(),
     ) {
-        let config = Config { rdb_compression: compression, ..Config::default() };
+        let config = Config::default().with(|config| config.persistence.rdb_compression = compression);
         let sealed = dump(&value, &config);
         let mut payload = unseal(&sealed, true, Generation::default()).expect("a payload").to_vec();
         for (at, byte) in changes {
@@ -254,7 +254,7 @@ fn each_generation_writes_its_own_encodings() {
     ];
     for (generation, hex) in ROWS {
         let payload = unhex(&hex.replace(' ', ""));
-        let config = Config { rdb_compression: false, ..Config::of(*generation) };
+        let config = Config::of(*generation).with(|config| config.persistence.rdb_compression = false);
         let value = restore(&payload, &config).expect("a value");
         let sealed = dump(&value, &config);
         assert_eq!(unseal(&sealed, true, *generation), Ok(&payload[..]), "{generation}: {hex}");
