@@ -13,8 +13,8 @@ use crate::{
     keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Str, Typed, Usage, Value},
     node::{
         Node,
+        active_expiry::Purpose,
         clients::{Blocked, BlockedOn, Session},
-        expiry::Purpose,
     },
     resp::{Protocol, Reply},
     script::ScriptErrors,

@@ -4,7 +4,9 @@ use std::sync::LazyLock;
 
 use bytes::Bytes;
 
-use super::{ALL, Ctx, Error, Flags, Origin, Spec, key_uses, server::monitor, sizes, timing::Timing};
+use super::{
+    ALL, Ctx, Error, Flags, Origin, Spec, key_uses, large_commands, server::monitor, timing::Timing,
+};
 use crate::{
     config::Config,
     effect::{Cached, PropagateTo, Propagated},
@@ -170,10 +172,10 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         monitor::show(ctx, spec, args);
     }
     let timing = Timing::begin(ctx);
-    sizes::begin(ctx, args);
+    large_commands::begin(ctx, args);
     let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
     timing.end(ctx, spec, args);
-    sizes::end(ctx, spec, args, &reply);
+    large_commands::end(ctx, spec, args, &reply);
     if !spec.flags.contains(Flags::NOTES_OWN_READS) {
         note_reads(ctx, spec, args);
     }

@@ -13,7 +13,7 @@ use crate::{
     config::Config,
     env::{Env, Observation},
     event::ConnId,
-    resp::Replies,
+    resp::ReplyCounter,
     server::Server,
 };
 
@@ -122,7 +122,7 @@ const ANSWERED_BY_PUSHES: [&[u8]; 6] =
 #[derive(Default)]
 pub struct Resp {
     tap: Tap,
-    replies: Replies,
+    replies: ReplyCounter,
 }
 
 impl Protocol for Resp {

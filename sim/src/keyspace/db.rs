@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiries::Expiries,
+    Dict, Draw, ExpiryRule, SlotKeys, Typed, Usage, Value, WrongType, expiry_queue::ExpiryQueue,
     field_queue::FieldQueue,
 };
 use crate::blob::Blob;
@@ -73,7 +73,7 @@ pub struct Db {
     /// Keys with an expiry, for random samples.
     volatile: Dict<()>,
     /// Queue of the volatile keys by expiry time.
-    expiries: Expiries,
+    expiries: ExpiryQueue,
     /// Queue of the hashes that have fields with a time to live.
     timed: FieldQueue,
     /// Bytes of all keys, as last computed.

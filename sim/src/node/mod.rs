@@ -3,7 +3,7 @@
 
 pub mod clients;
 mod cluster;
-pub mod expiry;
+pub mod active_expiry;
 pub mod latency;
 pub mod lazy_free;
 mod memory;

@@ -7,13 +7,13 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::{
     bits,
+    context::{BYTES_PER_INSTRUCTION, MEMORY_MAX, ScriptContext},
     convert::{argument, to_lua},
-    desk::{BYTES_PER_INSTRUCTION, Desk, MEMORY_MAX},
     dialect::Dialect,
-    digest::sha1_hex,
     failure::Failure,
     json, math, msgpack, position,
-    register::register,
+    register_function::register,
+    sha1::sha1_hex,
     strings, structs,
 };
 use crate::{
@@ -24,34 +24,34 @@ use crate::{
 /// Makes the table for `sandbox.lua`: functions for its own use, and the libraries.
 pub(super) fn functions(
     lua: &Lua,
-    desk: &Rc<Desk>,
+    context: &Rc<ScriptContext>,
     dialect: Dialect,
     generation: Generation,
 ) -> mlua::Result<Table> {
     let rust = lua.create_table()?;
     rust.raw_set("explain", lua.create_function(position::explain)?)?;
     rust.raw_set("locate", lua.create_function(position::locate)?)?;
-    let of = Rc::clone(desk);
+    let of = Rc::clone(context);
     rust.raw_set(
         "random",
         lua.create_function(move |lua, args: MultiValue| math::random(&of.random, lua, &args))?,
     )?;
-    let of = Rc::clone(desk);
+    let of = Rc::clone(context);
     let reseed = move |lua: &Lua, args: MultiValue| math::randomseed(&of.random, lua, &args);
     rust.raw_set("randomseed", lua.create_function(reseed)?)?;
     let libraries = lua.create_table()?;
     libraries.raw_set("bit", bits::library(lua)?)?;
     libraries.raw_set("cjson", json::library(lua, &lua.globals().raw_get("next")?)?)?;
     libraries.raw_set("cmsgpack", msgpack::library(lua)?)?;
-    libraries.raw_set("redis", redis(lua, desk, dialect, generation)?)?;
-    rust.raw_set("loading", loading(lua, desk, generation)?)?;
+    libraries.raw_set("redis", redis(lua, context, dialect, generation)?)?;
+    rust.raw_set("loading", loading(lua, context, generation)?)?;
     libraries.raw_set("struct", structs::library(lua)?)?;
     if generation.has(Feature::ServerGlobal) {
         rust.raw_set("also", "server")?;
     }
     rust.raw_set("libraries", libraries)?;
     rust.raw_set("strings", strings::library(lua)?)?;
-    let of = Rc::clone(desk);
+    let of = Rc::clone(context);
     rust.raw_set(
         "charge",
         lua.create_function(move |_, instructions: f64| of.charge(instructions as usize))?,
@@ -61,18 +61,18 @@ pub(super) fn functions(
     Ok(rust)
 }
 
-type Api = fn(&Lua, &Desk, MultiValue) -> mlua::Result<Value>;
+type Api = fn(&Lua, &ScriptContext, MultiValue) -> mlua::Result<Value>;
 
 fn set(
     lua: &Lua,
-    desk: &Rc<Desk>,
+    context: &Rc<ScriptContext>,
     table: &Table,
     functions: &[(&str, Api)],
     generation: Generation,
 ) -> mlua::Result<()> {
     for &(name, function) in functions {
-        let desk = Rc::clone(desk);
-        table.raw_set(name, lua.create_function(move |lua, args| function(lua, &desk, args))?)?;
+        let context = Rc::clone(context);
+        table.raw_set(name, lua.create_function(move |lua, args| function(lua, &context, args))?)?;
     }
     for (name, value) in [("LOG_DEBUG", 0), ("LOG_VERBOSE", 1), ("LOG_NOTICE", 2), ("LOG_WARNING", 3)] {
         table.raw_set(name, value)?;
@@ -94,13 +94,18 @@ fn set(
 }
 
 /// Makes the table that library code sees as `redis` while it loads.
-fn loading(lua: &Lua, desk: &Rc<Desk>, generation: Generation) -> mlua::Result<Table> {
+fn loading(lua: &Lua, context: &Rc<ScriptContext>, generation: Generation) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
-    set(lua, desk, &redis, &[("register_function", register), ("log", log)], generation)?;
+    set(lua, context, &redis, &[("register_function", register), ("log", log)], generation)?;
     Ok(redis)
 }
 
-fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect, generation: Generation) -> mlua::Result<Table> {
+fn redis(
+    lua: &Lua,
+    context: &Rc<ScriptContext>,
+    dialect: Dialect,
+    generation: Generation,
+) -> mlua::Result<Table> {
     let redis = lua.create_table()?;
     let functions: [(&str, Api); 9] = [
         ("call", call),
@@ -113,7 +118,7 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect, generation: Generation) -
         ("set_repl", set_propagation),
         ("acl_check_cmd", may_call),
     ];
-    set(lua, desk, &redis, &functions, generation)?;
+    set(lua, context, &redis, &functions, generation)?;
     if dialect == Dialect::Scripts {
         let functions: [(&str, Api); 3] = [
             // Replicas always get the effects; scripts from when that was optional still ask for
@@ -123,7 +128,7 @@ fn redis(lua: &Lua, desk: &Rc<Desk>, dialect: Dialect, generation: Generation) -
             ("breakpoint", |_, _, _| Ok(Value::Boolean(false))),
             ("debug", |_, _, _| Ok(Value::Nil)),
         ];
-        set(lua, desk, &redis, &functions, generation)?;
+        set(lua, context, &redis, &functions, generation)?;
     }
     let propagation =
         [("REPL_NONE", 0), ("REPL_AOF", 1), ("REPL_SLAVE", 2), ("REPL_REPLICA", 2), ("REPL_ALL", 3)];
@@ -149,13 +154,13 @@ fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
 const CALL_COST: usize = 20;
 
 /// Runs a command. The inner error means that the arguments form no command.
-fn called(desk: &Desk, args: &MultiValue) -> mlua::Result<Result<Reply, &'static str>> {
+fn called(context: &ScriptContext, args: &MultiValue) -> mlua::Result<Result<Reply, &'static str>> {
     let words = match words(args) {
         Ok(words) => words,
         Err(why) => return Ok(Err(why)),
     };
-    let reply = desk.ask(|host| host.call(words))?;
-    desk.charge(CALL_COST + cost(&reply))?;
+    let reply = context.ask(|host| host.call(words))?;
+    context.charge(CALL_COST + cost(&reply))?;
     Ok(Ok(reply))
 }
 
@@ -173,11 +178,11 @@ fn cost(reply: &Reply) -> usize {
     }
 }
 
-fn call(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
-    match called(desk, &args)? {
+fn call(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
+    match called(context, &args)? {
         Err(text) => Err(Failure::reply(text)),
         Ok(Reply::Error(text)) => Err(Failure::called(text)),
-        Ok(reply) => made(lua, reply, desk.protocol.get()),
+        Ok(reply) => made(lua, reply, context.protocol.get()),
     }
 }
 
@@ -192,9 +197,9 @@ fn made(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Result<Value> {
     value
 }
 
-fn pcall(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
-    match called(desk, &args)? {
-        Ok(reply) => made(lua, reply, desk.protocol.get()),
+fn pcall(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
+    match called(context, &args)? {
+        Ok(reply) => made(lua, reply, context.protocol.get()),
         Err(text) => {
             let table = lua.create_table_with_capacity(0, 1)?;
             table.raw_set("err", text)?;
@@ -220,20 +225,20 @@ fn single_field(lua: &Lua, name: &str, args: MultiValue) -> mlua::Result<Value> 
     Ok(Value::Table(table))
 }
 
-fn sha1hex(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
+fn sha1hex(lua: &Lua, _: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     let (1, Some(arg)) = (args.len(), args.front()) else {
         return Err(Failure::reply("ERR wrong number of arguments"));
     };
     // Like Lua, convert numbers to text. Any other value counts as empty.
     let text = lua.coerce_string(arg.clone())?;
-    Desk::charge_bytes(lua, text.as_ref().map_or(0, |text| text.as_bytes().len()))?;
+    ScriptContext::charge_bytes(lua, text.as_ref().map_or(0, |text| text.as_bytes().len()))?;
     let digits = text.map_or_else(|| sha1_hex(b""), |text| sha1_hex(&text.as_bytes()));
     lua.create_string(digits).map(Value::String)
 }
 
 /// `redis.log`: checks its arguments like Redis, but writes nothing: a simulated node has no log
 /// file.
-fn log(lua: &Lua, _: &Desk, args: MultiValue) -> mlua::Result<Value> {
+fn log(lua: &Lua, _: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     if args.len() < 2 {
         return Err(Failure::reply("ERR redis.log() requires two arguments or more."));
     }
@@ -249,7 +254,7 @@ fn integer(lua: &Lua, value: &Value) -> mlua::Result<Option<i64>> {
     Ok(lua.coerce_number(value.clone())?.map(|n| n as i64))
 }
 
-fn set_protocol(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+fn set_protocol(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     let (1, Some(arg)) = (args.len(), args.front()) else {
         return Err(Failure::reply("ERR redis.setresp() requires one argument."));
     };
@@ -258,12 +263,12 @@ fn set_protocol(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value>
         Some(3) => Protocol::Resp3,
         _ => return Err(Failure::reply("ERR RESP version must be 2 or 3.")),
     };
-    desk.protocol.set(protocol);
-    desk.ask(|host| host.set_protocol(protocol))?;
+    context.protocol.set(protocol);
+    context.ask(|host| host.set_protocol(protocol))?;
     Ok(Value::Nil)
 }
 
-fn set_propagation(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+fn set_propagation(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     let (1, Some(arg)) = (args.len(), args.front()) else {
         return Err(Failure::reply("ERR redis.set_repl() requires two arguments."));
     };
@@ -272,13 +277,13 @@ fn set_propagation(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Val
         let text = "ERR Invalid replication flags. Use REPL_AOF, REPL_REPLICA, REPL_ALL or REPL_NONE.";
         return Err(Failure::reply(text));
     };
-    desk.ask(|host| host.set_propagation(mask & 1 != 0, mask & 2 != 0))?;
+    context.ask(|host| host.set_propagation(mask & 1 != 0, mask & 2 != 0))?;
     Ok(Value::Nil)
 }
 
-fn may_call(_: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+fn may_call(_: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     let words = words(&args).map_err(Failure::reply)?;
-    match desk.ask(|host| host.may_call(&words))? {
+    match context.ask(|host| host.may_call(&words))? {
         Some(allowed) => Ok(Value::Boolean(allowed)),
         None => Err(Failure::reply("ERR Invalid command passed to redis.acl_check_cmd()")),
     }

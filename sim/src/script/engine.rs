@@ -13,15 +13,15 @@ use mlua::{Either, Lua, RegistryKey, Table, Value};
 
 use super::{
     Flags, Host, Library, LibraryFunction, ShebangError,
+    context::{Limits, MEMORY_MAX, ScriptContext, Tail},
     convert::{text_field, to_reply},
-    desk::{Desk, Limits, MEMORY_MAX, Tail},
     dialect::Dialect,
-    digest::sha1_hex,
     error_table::is_counted,
     failure::KILLED,
     library::Header,
     registry::keep,
     runner::{Ended, Job},
+    sha1::sha1_hex,
     shebang,
     vm::Vm,
     word::Word,
@@ -141,7 +141,7 @@ type Lazily<T> = Rc<RefCell<Option<Rc<T>>>>;
 /// The interpreters of a node. Each is made at first use.
 #[derive(Default, Clone)]
 pub struct Engine {
-    desk: Rc<Desk>,
+    context: Rc<ScriptContext>,
     scripts: Lazily<Vm>,
     functions: Lazily<Vm>,
     known: Rc<RefCell<Dict<Rc<Script>>>>,
@@ -186,7 +186,7 @@ impl Engine {
             Dialect::Functions => self.functions.borrow_mut(),
         };
         // A failure here would be a bug in the sandbox, not caused by a client.
-        let made = || Rc::new(Vm::new(&self.desk, dialect, self.generation).expect("the sandbox loads"));
+        let made = || Rc::new(Vm::new(&self.context, dialect, self.generation).expect("the sandbox loads"));
         Rc::clone(vm.get_or_insert_with(made))
     }
 
@@ -296,22 +296,27 @@ impl Engine {
     /// The text of the error reply, without its code.
     pub fn load_library(&self, code: &Bytes, header: &Header) -> Result<Library, String> {
         // A script may be running: it can call a command that reloads the data.
-        self.desk.aside(|| self.loaded_library(code, header))
+        self.context.aside(|| self.loaded_library(code, header))
     }
 
     fn loaded_library(&self, code: &Bytes, header: &Header) -> Result<Library, String> {
         let source = &code[header.len..];
         let vm = self.vm(Dialect::Functions);
         let chunk = vm.compile(source).map_err(|text| format!("Error compiling function: {text}"))?;
-        self.desk.begin(Tail::of(Dialect::Functions.chunk(), source), LOAD_LIMITS, None);
-        self.desk.registered.borrow_mut().clear();
+        self.context.begin(Tail::of(Dialect::Functions.chunk(), source), LOAD_LIMITS, None);
+        self.context.registered.borrow_mut().clear();
         let loaded = vm.load(chunk);
-        let registered = self.desk.registered.take();
+        let registered = self.context.registered.take();
         let failed = match loaded {
             Ok((true, _)) => {
-                return Ok(Library::new(header.name.clone(), code.clone(), registered, self.desk.tail.get()));
+                return Ok(Library::new(
+                    header.name.clone(),
+                    code.clone(),
+                    registered,
+                    self.context.tail.get(),
+                ));
             }
-            _ if self.desk.killed.get() => Ok("ERR FUNCTION LOAD timeout".into()),
+            _ if self.context.killed.get() => Ok("ERR FUNCTION LOAD timeout".into()),
             Ok((false, Value::Table(error))) => error_text(&error),
             Ok((false, error)) => error.to_string().map(|text| format!("ERR {text}")),
             Err(error) => Err(error),
@@ -323,7 +328,7 @@ impl Engine {
     /// Sets the clock that measures a script's run time; see
     /// [`Env::script_clock`](crate::env::Env::script_clock).
     pub fn set_clock(&self, clock: Option<fn() -> Instant>) {
-        self.desk.clock.set(clock);
+        self.context.clock.set(clock);
     }
 
     /// Forgets every script, and drops the interpreter with the state that scripts left in it.
@@ -349,7 +354,7 @@ impl Engine {
         let vm = self.vm(dialect);
         let pause = Rc::clone(&vm.runner.borrow().pause);
         let limits = Limits { budget: run.budget, turn: run.turn };
-        self.desk.begin(tail, limits, Some(pause));
+        self.context.begin(tail, limits, Some(pause));
         let job = words(&vm.lua, run.keys).and_then(|keys| {
             let args = words(&vm.lua, run.args)?;
             vm.lua.set_memory_limit(MEMORY_MAX)?;
@@ -365,13 +370,13 @@ impl Engine {
 
     /// Resumes a suspended script for a time slice of length `turn`.
     pub fn resume(&self, host: Box<dyn Host>, left: Suspended, turn: Duration) -> (Box<dyn Host>, Outcome) {
-        self.desk.begin_turn(turn);
+        self.context.begin_turn(turn);
         self.turn(left.vm, host, &left.name, left.client_protocol, |vm| vm.runner.borrow_mut().resume())
     }
 
     /// Kills a suspended script: resuming it raises an error that it cannot catch.
     pub fn kill(&self, _: &Suspended) {
-        self.desk.killed.set(true);
+        self.context.killed.set(true);
     }
 
     fn turn(
@@ -382,9 +387,9 @@ impl Engine {
         client_protocol: Protocol,
         take: impl FnOnce(&Vm) -> Option<Ended>,
     ) -> (Box<dyn Host>, Outcome) {
-        self.desk.host.replace(Some(host));
+        self.context.host.replace(Some(host));
         let ended = take(&vm);
-        let host = self.desk.host.take().expect("the host was put there above");
+        let host = self.context.host.take().expect("the host was put there above");
         let outcome = match ended {
             Some(ended) => {
                 let (reply, errors) = self.reply(&vm, name, client_protocol, ended);
@@ -399,17 +404,19 @@ impl Engine {
     fn reply(&self, vm: &Vm, name: &str, client_protocol: Protocol, ended: Ended) -> (Reply, ScriptErrors) {
         let _ = vm.lua.set_memory_limit(0);
         let failed = match ended {
-            Ok((true, value)) => match to_reply(&vm.lua, &value, self.desk.protocol.get(), client_protocol) {
-                Ok(answered) => return answered,
-                Err(error) => Err(error),
-            },
+            Ok((true, value)) => {
+                match to_reply(&vm.lua, &value, self.context.protocol.get(), client_protocol) {
+                    Ok(answered) => return answered,
+                    Err(error) => Err(error),
+                }
+            }
             // The kill may also come while the sandbox runs, as the script ends.
-            ended if self.desk.killed.get() => {
+            ended if self.context.killed.get() => {
                 let located = match ended {
                     Ok((_, Value::Table(error))) => failed(self.generation, name, &error).ok(),
                     _ => None,
                 };
-                let Tail { chunk, line } = self.desk.tail.get();
+                let Tail { chunk, line } = self.context.tail.get();
                 Ok(located.unwrap_or_else(|| {
                     (self.generation.placed((KILLED, false), name, &format!("@{chunk}"), line), false)
                 }))

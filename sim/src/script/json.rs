@@ -6,8 +6,8 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use super::{
     args::Args,
+    context::ScriptContext,
     convert::{lossy, truncated},
-    desk::Desk,
     failure::Failure,
     json_decode::decode,
     json_settings::{Invalid, Settings, allowed},
@@ -42,12 +42,12 @@ impl Encoder<'_> {
     /// Writes a value with everything in it. The tables being written are on a separate stack,
     /// because a script may nest them deeper than the process's stack allows.
     fn document(&mut self, value: &Value) -> mlua::Result<()> {
-        let (desk, mut open) = (Desk::of(self.lua), Vec::<Open>::new());
+        let (context, mut open) = (ScriptContext::of(self.lua), Vec::<Open>::new());
         if let Some(table) = self.scalar(value)? {
             self.begin(&mut open, table)?;
         }
         while let Some(Open { table, place }) = open.last_mut() {
-            desk.charge(1)?;
+            context.charge(1)?;
             if self.out.len() > OUTPUT_MAX {
                 return Err(self.error("not enough memory"));
             }

@@ -4,7 +4,7 @@ use mlua::{LuaString, Table, Value};
 
 use super::{
     args::Args,
-    desk::Desk,
+    context::ScriptContext,
     failure::Failure,
     json_settings::{Settings, allowed},
 };
@@ -58,7 +58,7 @@ pub(super) fn decode(args: &Args<'_>, settings: &Settings) -> mlua::Result<Value
         return Err(args.error(0, "expected 1 argument"));
     }
     let text = args.text(0)?;
-    Desk::charge_bytes(args.lua, text.len())?;
+    ScriptContext::charge_bytes(args.lua, text.len())?;
     // Text in UTF-16 or UTF-32 has a zero in one of the first two bytes.
     if text.len() >= 2 && (text[0] == 0 || text[1] == 0) {
         return Err(Failure::library(args.lua, "JSON parser does not support UTF-16 or UTF-32"));

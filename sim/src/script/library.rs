@@ -7,8 +7,8 @@ use mlua::RegistryKey;
 
 use super::{
     Engine, Flags,
+    context::{Registered, Tail},
     convert::lossy,
-    desk::{Registered, Tail},
 };
 use crate::resp::{quotable, split_words};
 

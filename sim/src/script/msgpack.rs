@@ -3,7 +3,7 @@
 
 use mlua::{Lua, MultiValue, Table, Value};
 
-use super::{args::Args, desk::Desk, failure::Failure};
+use super::{args::Args, context::ScriptContext, failure::Failure};
 
 /// Tables nested deeper become nil, as in Redis.
 const DEPTH_MAX: usize = 16;
@@ -62,8 +62,8 @@ fn pack_integer(out: &mut Vec<u8>, n: i64) {
     }
 }
 
-fn pack_value(desk: &Desk, out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()> {
-    desk.charge(1)?;
+fn pack_value(context: &ScriptContext, out: &mut Vec<u8>, value: &Value, depth: usize) -> mlua::Result<()> {
+    context.charge(1)?;
     match value {
         Value::String(text) => {
             let text = text.as_bytes();
@@ -81,13 +81,13 @@ fn pack_value(desk: &Desk, out: &mut Vec<u8>, value: &Value, depth: usize) -> ml
             out.extend(n.to_be_bytes());
         }
         Value::Table(_) if out.len() > OUTPUT_MAX => return Err(Failure::out_of_memory()),
-        Value::Table(table) if depth < DEPTH_MAX => pack_table(desk, out, table, depth)?,
+        Value::Table(table) if depth < DEPTH_MAX => pack_table(context, out, table, depth)?,
         _ => out.push(0xc0),
     }
     Ok(())
 }
 
-fn pack_table(desk: &Desk, out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()> {
+fn pack_table(context: &ScriptContext, out: &mut Vec<u8>, table: &Table, depth: usize) -> mlua::Result<()> {
     let (mut count, mut max, mut is_array) = (0usize, 0i64, true);
     for pair in table.pairs::<Value, Value>() {
         match pair?.0 {
@@ -99,14 +99,14 @@ fn pack_table(desk: &Desk, out: &mut Vec<u8>, table: &Table, depth: usize) -> ml
     if is_array && max == count as i64 {
         head(out, count, Some((0x90, 15)), [(0, 0), (0xdc, 2), (0xdd, 4)]);
         for at in 1..=count {
-            pack_value(desk, out, &table.raw_get(at)?, depth + 1)?;
+            pack_value(context, out, &table.raw_get(at)?, depth + 1)?;
         }
     } else {
         head(out, count, Some((0x80, 15)), [(0, 0), (0xde, 2), (0xdf, 4)]);
         for pair in table.pairs::<Value, Value>() {
             let (key, value) = pair?;
-            pack_value(desk, out, &key, depth + 1)?;
-            pack_value(desk, out, &value, depth + 1)?;
+            pack_value(context, out, &key, depth + 1)?;
+            pack_value(context, out, &value, depth + 1)?;
         }
     }
     Ok(())
@@ -116,9 +116,9 @@ fn pack(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if args.values.is_empty() {
         return Err(args.error_before_the_first("MessagePack pack needs input."));
     }
-    let (desk, mut out) = (Desk::of(args.lua), Vec::new());
+    let (context, mut out) = (ScriptContext::of(args.lua), Vec::new());
     for value in &args.values {
-        pack_value(&desk, &mut out, value, 0)?;
+        pack_value(&context, &mut out, value, 0)?;
     }
     Ok([args.lua.create_string(out).map(Value::String)?].into_iter().collect())
 }
@@ -221,7 +221,7 @@ impl Reader<'_> {
 /// Reads all values if both are 0.
 fn read(args: &Args<'_>, limit: f64, offset: f64) -> mlua::Result<MultiValue> {
     let data = args.text(0)?;
-    Desk::charge_bytes(args.lua, data.len())?;
+    ScriptContext::charge_bytes(args.lua, data.len())?;
     if limit < 0.0 || offset < 0.0 {
         let text = format!("Invalid request to unpack with offset of {offset} and limit of {}.", data.len());
         return Err(Failure::library(args.lua, text));

@@ -3,7 +3,7 @@
 use mlua::{Lua, Value};
 
 use super::{
-    desk::{Desk, Tail},
+    context::{ScriptContext, Tail},
     error_table::{counted_table, reply_table},
     failure::{Failure, KILLED, fault},
 };
@@ -17,7 +17,7 @@ impl Failure {
             match (source.short_src, line) {
                 (Some(source), Some(line)) => format!("{source}:{line}: "),
                 (Some(source), None) if source == TAIL_CALL => {
-                    let Tail { chunk, line } = Desk::of(lua).tail.get();
+                    let Tail { chunk, line } = ScriptContext::of(lua).tail.get();
                     format!("{chunk}:{line}: ")
                 }
                 _ => String::new(),
@@ -108,7 +108,7 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
     // functions are C functions, which never replace a caller, so Redis still knows the line. Here,
     // use the line of the script's last `return`.
     let place = place.unwrap_or_else(|| {
-        let Tail { chunk, line } = Desk::of(lua).tail.get();
+        let Tail { chunk, line } = ScriptContext::of(lua).tail.get();
         (format!("@{chunk}"), chunk.to_owned(), line)
     });
     let table = match err {

@@ -9,7 +9,7 @@ use std::rc::Rc;
 use corosensei::{Coroutine, CoroutineResult, Yielder, stack::DefaultStack};
 use mlua::{Function, Lua, Table, Value};
 
-use super::desk::Desk;
+use super::context::ScriptContext;
 
 /// Bytes of the stack; only used pages take memory. Lua recurses through C at most 200 deep, and
 /// code that follows the nesting of a value or of a pattern has its own stack.
@@ -47,7 +47,7 @@ enum Pause {
 
 /// Runs one script after the other.
 pub(super) struct Runner {
-    desk: Rc<Desk>,
+    context: Rc<ScriptContext>,
     stack: Coroutine<Order, Pause, ()>,
     /// Suspends the running script.
     pub(super) pause: Rc<Function>,
@@ -57,7 +57,7 @@ pub(super) struct Runner {
 
 impl Runner {
     /// Makes a runner that passes each script to `call`, which returns its result.
-    pub(super) fn new(lua: &Lua, desk: &Rc<Desk>, call: Function) -> mlua::Result<Runner> {
+    pub(super) fn new(lua: &Lua, context: &Rc<ScriptContext>, call: Function) -> mlua::Result<Runner> {
         let lua = lua.clone();
         let room = DefaultStack::new(STACK).map_err(mlua::Error::external)?;
         let mut stack = Coroutine::with_stack(room, move |yielder: &Yielder<Order, Pause>, _| {
@@ -77,7 +77,7 @@ impl Runner {
         });
         match stack.resume(Order::ResumeScript) {
             CoroutineResult::Yield(Pause::Ready(pause)) => {
-                Ok(Runner { desk: Rc::clone(desk), stack, pause: Rc::new(pause), is_left: false })
+                Ok(Runner { context: Rc::clone(context), stack, pause: Rc::new(pause), is_left: false })
             }
             _ => unreachable!("a runner waits for its first script"),
         }
@@ -114,7 +114,7 @@ impl Drop for Runner {
     fn drop(&mut self) {
         if self.is_left {
             // Kill the suspended script, so that it leaves the stack.
-            self.desk.killed.set(true);
+            self.context.killed.set(true);
             self.resume();
         }
         // A panic has emptied the stack already.

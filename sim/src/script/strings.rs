@@ -12,8 +12,8 @@ use mlua::{Function, Lua, MultiValue, Table, Value};
 
 use super::{
     args::Args,
+    context::{MEMORY_MAX, ScriptContext},
     convert::truncated,
-    desk::{Desk, MEMORY_MAX},
     failure::{Failure, fault},
     pattern::{Captured, Fault, Matcher},
 };
@@ -27,9 +27,9 @@ type Span = (usize, usize);
 /// A matcher whose steps are charged to the script.
 struct Search<'a> {
     lua: &'a Lua,
-    desk: Rc<Desk>,
+    context: Rc<ScriptContext>,
     text: &'a [u8],
-    matcher: Matcher<'a, Rc<Desk>>,
+    matcher: Matcher<'a, Rc<ScriptContext>>,
     anchored: bool,
 }
 
@@ -37,14 +37,14 @@ impl<'a> Search<'a> {
     /// With `anchors`, a leading `^` ties the pattern to the start of the search.
     fn new(lua: &'a Lua, text: &'a [u8], pattern: &'a [u8], anchors: bool) -> Search<'a> {
         let anchored = anchors && pattern.starts_with(b"^");
-        let desk = Desk::of(lua);
-        let matcher = Matcher::new(text, &pattern[usize::from(anchored)..], Rc::clone(&desk));
-        Search { lua, desk, text, matcher, anchored }
+        let context = ScriptContext::of(lua);
+        let matcher = Matcher::new(text, &pattern[usize::from(anchored)..], Rc::clone(&context));
+        Search { lua, context, text, matcher, anchored }
     }
 
     fn seek(&mut self, from: usize) -> mlua::Result<Option<Span>> {
         let (matcher, anchored) = (&mut self.matcher, self.anchored);
-        let found = self.desk.search(|fuel| matcher.seek(from, anchored, fuel));
+        let found = self.context.search(|fuel| matcher.seek(from, anchored, fuel));
         found.map_err(|fault| self.failed(fault))
     }
 
@@ -90,14 +90,14 @@ fn plain(lua: &Lua, text: &[u8], wanted: &[u8], from: usize) -> mlua::Result<Opt
     while at + wanted.len() <= text.len() {
         let places = &text[at..=text.len() - wanted.len()];
         let found = places.iter().position(|&b| b == first);
-        Desk::charge_bytes(lua, found.unwrap_or(places.len()))?;
+        ScriptContext::charge_bytes(lua, found.unwrap_or(places.len()))?;
         let Some(skipped) = found else { break };
         at += skipped;
         let equal = text[at..].iter().zip(wanted).take_while(|(a, b)| a == b).count();
         if equal == wanted.len() {
             return Ok(Some(at));
         }
-        Desk::charge_bytes(lua, equal)?;
+        ScriptContext::charge_bytes(lua, equal)?;
         at += 1;
     }
     Ok(None)
@@ -197,7 +197,7 @@ fn gsub(args: &Args<'_>) -> mlua::Result<MultiValue> {
             out.extend(text.get(at));
             at += 1;
         }
-        Desk::charge_bytes(args.lua, out.len() - written)?;
+        ScriptContext::charge_bytes(args.lua, out.len() - written)?;
         if out.len() > MEMORY_MAX {
             return Err(Failure::out_of_memory());
         }
@@ -241,7 +241,7 @@ fn rep(args: &Args<'_>) -> mlua::Result<MultiValue> {
     if len > MEMORY_MAX {
         return Err(Failure::out_of_memory());
     }
-    Desk::charge_bytes(args.lua, len)?;
+    ScriptContext::charge_bytes(args.lua, len)?;
     let repeated = if text.is_empty() { Vec::new() } else { text.repeat(times) };
     Ok(std::iter::once(Value::String(args.lua.create_string(repeated)?)).collect())
 }
@@ -261,7 +261,7 @@ const CHARGED: [(&str, &str); 6] = [
 fn charged(function: &Function, args: &Args<'_>) -> mlua::Result<MultiValue> {
     let made: mlua::Result<MultiValue> = function.call(args.values.clone());
     let text = |value: &Value| value.as_string().map_or(0, |text| text.as_bytes().len());
-    Desk::charge_bytes(args.lua, made.as_ref().unwrap_or(&args.values).iter().map(text).sum())?;
+    ScriptContext::charge_bytes(args.lua, made.as_ref().unwrap_or(&args.values).iter().map(text).sum())?;
     made.map_err(|error| as_called(args, &error))
 }
 

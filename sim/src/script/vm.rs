@@ -10,7 +10,7 @@ use mlua::{
 
 use super::{
     api,
-    desk::{Desk, MEMORY_MAX},
+    context::{MEMORY_MAX, ScriptContext},
     dialect::Dialect,
     position::SANDBOX,
     runner::Runner,
@@ -53,21 +53,25 @@ pub(super) struct Vm {
 }
 
 impl Vm {
-    pub(super) fn new(desk: &Rc<Desk>, dialect: Dialect, generation: Generation) -> mlua::Result<Vm> {
+    pub(super) fn new(
+        context: &Rc<ScriptContext>,
+        dialect: Dialect,
+        generation: Generation,
+    ) -> mlua::Result<Vm> {
         let libraries = StdLib::TABLE | StdLib::STRING | StdLib::MATH;
         // No option against caught panics is needed: the sandbox's `pcall` hands every error to
         // Rust before a script sees it, and Rust resumes a panic.
         let lua = Lua::new_with(libraries, LuaOptions::new())?;
         lua.gc_set_mode(GcMode::Incremental(GcIncParams::default().step_multiplier(GC_STEP)));
-        lua.set_app_data(Rc::clone(desk));
-        let rust = api::functions(&lua, desk, dialect, generation)?;
+        lua.set_app_data(Rc::clone(context));
+        let rust = api::functions(&lua, context, dialect, generation)?;
         let (globals, run, load): (Table, Function, Function) =
             sandbox(&lua)?.call((rust, dialect == Dialect::Functions))?;
         lua.set_globals(globals)?;
-        let runner = RefCell::new(Runner::new(&lua, desk, run)?);
-        let desk = Rc::clone(desk);
+        let runner = RefCell::new(Runner::new(&lua, context, run)?);
+        let context = Rc::clone(context);
         lua.set_global_hook(HookTriggers::new().every_nth_instruction(HOOK_PERIOD), move |_, _| {
-            desk.charge(HOOK_PERIOD as usize).map(|()| VmState::Continue)
+            context.charge(HOOK_PERIOD as usize).map(|()| VmState::Continue)
         })?;
         Ok(Vm { lua, dialect, runner, load })
     }

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::{event::ConnId, resp::Answers};
+use crate::{event::ConnId, resp::ReplyReader};
 
 /// Number of outstanding commands at which no periodic command is sent.
 pub(super) const PENDING_MAX: usize = 100;
@@ -39,7 +39,7 @@ pub(super) enum Channel {
 pub(super) struct Line {
     pub(super) conn: ConnId,
     pub(super) since: i64,
-    pub(super) answers: Answers,
+    pub(super) answers: ReplyReader,
     /// Number of replies that come before the one to SUBSCRIBE, and are ignored.
     pub(super) introductions: usize,
     /// The address of this end, once connected.
@@ -48,7 +48,7 @@ pub(super) struct Line {
 
 impl Line {
     pub(super) fn new(conn: ConnId, now: i64) -> Line {
-        Line { conn, since: now, answers: Answers::default(), introductions: 0, local: None }
+        Line { conn, since: now, answers: ReplyReader::default(), introductions: 0, local: None }
     }
 }
 

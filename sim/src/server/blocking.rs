@@ -10,7 +10,7 @@ use crate::{
     env::Env,
     event::ConnId,
     keyspace::{Found, Kind},
-    node::{clients::BlockedOn, expiry::Purpose},
+    node::{active_expiry::Purpose, clients::BlockedOn},
     resp::Reply,
 };
 

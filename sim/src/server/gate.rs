@@ -6,7 +6,7 @@ use bytes::Bytes;
 use super::Server;
 use crate::{
     commands::{
-        Error, Flags, Spec, access, debug, declared, elsewhere, find_for, find_in, permit, wrong_arity,
+        Error, Flags, Spec, access, debug, declared, find_for, find_in, permit, routing, wrong_arity,
     },
     env::Env,
     event::ConnId,
@@ -156,9 +156,9 @@ impl Server {
         let confined = session.protocol == Protocol::Resp2 && session.is_subscriber();
         access::refuse(node, env, conn, spec, args, context)
             .map_err(|denied| denied.error(spec, node, conn))?;
-        elsewhere::route(node, env, conn, spec, args)
+        routing::route(node, env, conn, spec, args)
             .map_err(|elsewhere| Refusal::Elsewhere(Error(elsewhere.text().into())))?;
-        if let Some(master) = elsewhere::master_for(node, conn, flags) {
+        if let Some(master) = routing::master_for(node, conn, flags) {
             let hands_over = node.replication.failover.is_some();
             return Err(if hands_over { Refusal::Hold } else { Refusal::Elsewhere(master) });
         }

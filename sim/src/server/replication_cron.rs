@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::Server;
 use crate::{
-    commands::{elsewhere, find_in},
+    commands::{find_in, routing},
     env::{Env, Observation},
     event::{Action, ConnId},
     generation::Feature,
@@ -146,7 +146,7 @@ impl Server {
         let Some(session) = self.node.clients.sessions.get(conn) else { return };
         let Some(blocked) = &session.blocked else { return };
         let Ok(spec) = find_in(&self.node.config, &blocked.args) else { return };
-        let Some(error) = elsewhere::master_for(&self.node, conn, spec.flags) else { return };
+        let Some(error) = routing::master_for(&self.node, conn, spec.flags) else { return };
         self.node.stats.calls_of(spec.name).rejected += 1;
         self.node.stats.note_error(&error.0);
         if self.node.clients.stop_waiting(conn).is_some() {

@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    node::clients::Replies,
+    node::clients::ReplyMode,
     resp::Reply,
 };
 
@@ -25,11 +25,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let session = ctx.session();
     match &args[2].to_ascii_lowercase()[..] {
         b"on" => {
-            session.replies = Replies::On;
+            session.replies = ReplyMode::On;
             return Ok(Reply::OK);
         }
-        b"off" => session.replies = Replies::Off,
-        b"skip" if session.replies != Replies::Off => session.replies = Replies::SkipNext,
+        b"off" => session.replies = ReplyMode::Off,
+        b"skip" if session.replies != ReplyMode::Off => session.replies = ReplyMode::SkipNext,
         b"skip" => {}
         _ => return Err(Error::SYNTAX),
     }

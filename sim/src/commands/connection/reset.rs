@@ -7,7 +7,7 @@ use crate::{
     acl,
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Subscription,
-    node::clients::{Replies, Role},
+    node::clients::{ReplyMode, Role},
     resp::{Protocol, Reply},
 };
 
@@ -45,7 +45,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let authenticated = ctx.node.acl.admits_strangers();
     let session = ctx.session();
     session.monitor = false;
-    session.replies = Replies::On;
+    session.replies = ReplyMode::On;
     session.no_evict = false;
     session.readonly = false;
     (session.asks, session.asking) = (false, false);

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::expiry::{Unit, expire};
+use super::ttl_unit::{Unit, expire};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,

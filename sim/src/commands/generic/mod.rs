@@ -7,7 +7,7 @@ mod exists;
 mod expire;
 mod expireat;
 mod expiretime;
-mod expiry;
+mod ttl_unit;
 mod keys;
 mod migrate;
 mod r#move;

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::expiry::{Unit, left};
+use super::ttl_unit::{Unit, left};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,

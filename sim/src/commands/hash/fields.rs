@@ -9,7 +9,7 @@ use crate::{
     commands::{Ctx, Error, Origin, integer},
     effect::{Class, PropagateTo, Propagated},
     keyspace::{ExpiryRule, Hash},
-    node::expiry::Purpose,
+    node::active_expiry::Purpose,
     resp::Reply,
 };
 

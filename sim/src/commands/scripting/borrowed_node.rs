@@ -10,7 +10,7 @@ use std::fmt;
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Origin, Spec, access, elsewhere, find_in, permit, run},
+    commands::{Ctx, Error, Flags, Origin, Spec, access, find_in, permit, routing, run},
     config::Config,
     effect::{Cached, Effects, PropagateTo},
     env::Env,
@@ -132,7 +132,7 @@ impl BorrowedNode {
         if self.out_of_memory && !self.wrote && spec.flags.contains(Flags::DENYOOM) {
             return Err(Error::OUT_OF_MEMORY);
         }
-        elsewhere::route_in_script(&mut self.node, &mut self.env, self.conn, spec, words, self.crosses_slots)
+        routing::route_in_script(&mut self.node, &mut self.env, self.conn, spec, words, self.crosses_slots)
             .map_err(|why| Error(format!("ERR {why}").into()))?;
         self.wrote |= spec.flags.contains(Flags::WRITE);
         Ok(spec)

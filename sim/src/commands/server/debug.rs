@@ -6,10 +6,10 @@ use bytes::Bytes;
 
 use super::{
     config_rewrite::rewrite,
-    digest::Digest,
-    insides::{structure, table_of, tables},
-    reloading::{load_log, reload},
-    samples::sample,
+    debug_digest::Digest,
+    debug_protocol::sample,
+    debug_reload::{load_log, reload},
+    debug_structure::{structure, table_of, tables},
 };
 use crate::{
     commands::{

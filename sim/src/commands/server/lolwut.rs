@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::pictures::{squares, town};
+use super::lolwut_pictures::{squares, town};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     resp::Reply,

@@ -17,7 +17,7 @@ pub use memory::Memory;
 pub use pubsub::{Names, PubSub};
 pub use reply_buffer::{ReplyBuffer, ReplyBufferChanges, ReplyBufferRules};
 pub use session::{
-    Blocked, BlockedOn, Queued, Replies, Role, Session, Transaction, Watched, is_file, is_local,
+    Blocked, BlockedOn, Queued, ReplyMode, Role, Session, Transaction, Watched, is_file, is_local,
 };
 pub use sessions::Sessions;
 pub use tracking::{Notice, TrackingTable};
@@ -124,8 +124,8 @@ impl Clients {
         let Some(session) = self.sessions.get_mut(conn) else { return };
         session.argv = (0, 0);
         session.replies = match session.replies {
-            Replies::SkipNext => Replies::Skip,
-            Replies::Skip => Replies::On,
+            ReplyMode::SkipNext => ReplyMode::Skip,
+            ReplyMode::Skip => ReplyMode::On,
             other => other,
         };
         // CLIENT CACHING applies to the next command or to a whole transaction.

@@ -40,7 +40,7 @@ pub enum Role {
 
 /// The replies that a client wants (CLIENT REPLY).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Replies {
+pub enum ReplyMode {
     /// All replies: the state of a new connection.
     #[default]
     On,
@@ -219,7 +219,7 @@ pub struct Session {
     /// The shard channels of SSUBSCRIBE.
     pub shards: Names,
     /// The state of CLIENT REPLY.
-    pub replies: Replies,
+    pub replies: ReplyMode,
     /// Set by CLIENT NO-EVICT.
     pub no_evict: bool,
     /// The options of CLIENT TRACKING, while it is on.
@@ -316,7 +316,7 @@ impl Session {
             channels: Names::default(),
             patterns: Names::default(),
             shards: Names::default(),
-            replies: Replies::On,
+            replies: ReplyMode::On,
             no_evict: false,
             tracking: None,
             redirect: None,
@@ -377,7 +377,7 @@ impl Session {
 
     /// Returns true if replies are suppressed now.
     pub fn is_silent(&self) -> bool {
-        matches!(self.replies, Replies::Off | Replies::Skip)
+        matches!(self.replies, ReplyMode::Off | ReplyMode::Skip)
     }
 
     /// Returns true if it is closed at the end of the step.

@@ -5,8 +5,8 @@ use mlua::{Lua, MultiValue, Table, Value};
 
 use super::{
     Flags,
+    context::{Registered, ScriptContext},
     convert::lossy,
-    desk::{Desk, Registered},
     failure::Failure,
     library::check_name,
     registry::keep,
@@ -91,9 +91,9 @@ fn from_pair(lua: &Lua, name: &Value, callback: &Value) -> mlua::Result<Register
 
 /// `redis.register_function(name, callback)` or `redis.register_function{function_name=...,
 /// callback=...}`.
-pub(super) fn register(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result<Value> {
+pub(super) fn register(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     // A library function may keep a reference to this one after loading.
-    if desk.host.borrow().is_some() {
+    if context.host.borrow().is_some() {
         return Err(wrong("redis.register_function can only be called on FUNCTION LOAD command"));
     }
     let args: Vec<Value> = args.into_iter().collect();
@@ -109,7 +109,7 @@ pub(super) fn register(lua: &Lua, desk: &Desk, args: MultiValue) -> mlua::Result
         _ => return Err(wrong("wrong number of arguments to redis.register_function")),
     };
     check_name(&function.name).map_err(wrong)?;
-    let mut registered = desk.registered.borrow_mut();
+    let mut registered = context.registered.borrow_mut();
     if registered.iter().any(|known| known.name.eq_ignore_ascii_case(&function.name)) {
         return Err(wrong("Function already exists in the library"));
     }

@@ -8,13 +8,13 @@ const LINE_MAX: usize = 32;
 /// are not counted.
 ///
 /// ```
-/// use lockstorm_sim::resp::Replies;
-/// let mut replies = Replies::default();
+/// use lockstorm_sim::resp::ReplyCounter;
+/// let mut replies = ReplyCounter::default();
 /// assert_eq!(replies.count(b"+OK\r\n*2\r\n:1\r\n$2\r\n\r"), 1);
 /// assert_eq!(replies.count(b"\n\r\n>1\r\n+news\r\n_\r\n"), 2);
 /// ```
 #[derive(Debug, Default)]
-pub struct Replies {
+pub struct ReplyCounter {
     /// The number of missing elements of the reply being read; 0 between replies.
     missing: u64,
     /// True while the reply being read is a push.
@@ -25,7 +25,7 @@ pub struct Replies {
     line: Vec<u8>,
 }
 
-impl Replies {
+impl ReplyCounter {
     /// Reads the next bytes; returns the number of replies that they complete.
     pub fn count(&mut self, mut bytes: &[u8]) -> u64 {
         let mut complete = 0;
@@ -100,8 +100,8 @@ mod tests {
         ];
         for (bytes, expected) in rows {
             let shown = bytes.escape_ascii();
-            assert_eq!(Replies::default().count(bytes), expected, "{shown}");
-            let mut replies = Replies::default();
+            assert_eq!(ReplyCounter::default().count(bytes), expected, "{shown}");
+            let mut replies = ReplyCounter::default();
             let counted: u64 = bytes.iter().map(|byte| replies.count(&[*byte])).sum();
             assert_eq!(counted, expected, "{shown}, byte by byte");
         }

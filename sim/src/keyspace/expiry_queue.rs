@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 /// The slots of the keys with an expiry, each once.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Expiries {
+pub(super) struct ExpiryQueue {
     /// Check time and slot, sorted. A check time is never later than the key's expiry.
     order: BTreeSet<(i64, u32)>,
     /// Check time of the key of each slot.
@@ -19,7 +19,7 @@ pub(super) struct Expiries {
 /// one millisecond later.
 const NEVER: i64 = i64::MIN;
 
-impl Expiries {
+impl ExpiryQueue {
     /// Returns the next slot to check, with its time. No key expires earlier.
     pub(super) fn first(&self) -> Option<(i64, u32)> {
         self.order.first().copied()
@@ -54,9 +54,9 @@ impl Expiries {
     }
 }
 
-impl FromIterator<(u32, i64)> for Expiries {
-    fn from_iter<I: IntoIterator<Item = (u32, i64)>>(slots: I) -> Expiries {
-        let mut expiries = Expiries::default();
+impl FromIterator<(u32, i64)> for ExpiryQueue {
+    fn from_iter<I: IntoIterator<Item = (u32, i64)>>(slots: I) -> ExpiryQueue {
+        let mut expiries = ExpiryQueue::default();
         slots.into_iter().for_each(|(slot, when_ms)| expiries.set(slot, Some(when_ms)));
         expiries
     }

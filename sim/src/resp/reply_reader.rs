@@ -18,8 +18,8 @@ pub struct NoReply;
 /// Splits a stream of bytes into RESP2 replies, regardless of how the bytes are split.
 ///
 /// ```
-/// use lockstorm_sim::resp::{Answers, Reply};
-/// let mut answers = Answers::default();
+/// use lockstorm_sim::resp::{Reply, ReplyReader};
+/// let mut answers = ReplyReader::default();
 /// answers.feed(b"+PONG\r\n*2\r\n:1\r\n$1\r\n");
 /// assert_eq!(answers.next(), Ok(Some(Reply::Status("PONG".into()))));
 /// assert_eq!(answers.next(), Ok(None));
@@ -27,12 +27,12 @@ pub struct NoReply;
 /// assert_eq!(answers.next(), Ok(Some(Reply::Array(vec![Reply::Integer(1), Reply::bulk("*")]))));
 /// ```
 #[derive(Debug, Default)]
-pub struct Answers {
+pub struct ReplyReader {
     buffer: Vec<u8>,
     taken: usize,
 }
 
-impl Answers {
+impl ReplyReader {
     /// Adds received bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         self.buffer.drain(..std::mem::take(&mut self.taken));
@@ -111,7 +111,7 @@ mod tests {
             Reply::Array(vec![Reply::bulk("a"), Reply::Array(vec![Reply::Integer(1)])]),
         ];
         for cut in 0..=stream.len() {
-            let (mut answers, mut read) = (Answers::default(), vec![]);
+            let (mut answers, mut read) = (ReplyReader::default(), vec![]);
             for part in [&stream[..cut], &stream[cut..]] {
                 answers.feed(part);
                 while let Some(reply) = answers.next().expect("replies") {
@@ -128,11 +128,11 @@ mod tests {
         let rows =
             ["HTTP/1.1\r\n", "\r\n", ":x\r\n", "$3\r\nabcde", "$99999999999\r\n", "*99999999999\r\n", &deep];
         for bytes in rows {
-            let mut answers = Answers::default();
+            let mut answers = ReplyReader::default();
             answers.feed(bytes.as_bytes());
             assert_eq!(answers.next(), Err(NoReply), "{bytes:?}");
         }
-        let mut answers = Answers::default();
+        let mut answers = ReplyReader::default();
         answers.feed(&vec![b'+'; UNREAD_MAX + 1]);
         assert_eq!(answers.next(), Err(NoReply));
     }

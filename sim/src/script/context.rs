@@ -64,7 +64,7 @@ pub(super) struct Registered {
 
 /// State that the functions given to Lua share with the engine.
 #[derive(Default)]
-pub(super) struct Desk {
+pub(super) struct ScriptContext {
     /// Host of the running script.
     pub(super) host: RefCell<Option<Box<dyn Host>>>,
     /// Protocol that the script chose.
@@ -107,11 +107,11 @@ impl Tail {
     }
 }
 
-impl Desk {
-    /// Returns the desk of an interpreter.
-    pub(super) fn of(lua: &Lua) -> Rc<Desk> {
-        let desk = lua.app_data_ref::<Rc<Desk>>();
-        Rc::clone(&desk.expect("the desk is put there before the sandbox loads"))
+impl ScriptContext {
+    /// Returns the context of an interpreter.
+    pub(super) fn of(lua: &Lua) -> Rc<ScriptContext> {
+        let context = lua.app_data_ref::<Rc<ScriptContext>>();
+        Rc::clone(&context.expect("the context is put there before the sandbox loads"))
     }
 
     /// Resets the state for a new script.
@@ -147,7 +147,7 @@ impl Desk {
     /// otherwise.
     fn see_to(&self) -> mlua::Result<()> {
         if !self.killed.get() && !self.has_time() {
-            // Clone the function, so that no borrow of the desk lasts while the script is
+            // Clone the function, so that no borrow of the context lasts while the script is
             // suspended.
             let pause = self.pause.borrow().clone();
             match pause {
@@ -176,7 +176,7 @@ impl Desk {
         if bytes < BYTES_PER_INSTRUCTION {
             return Ok(());
         }
-        Desk::of(lua).charge(bytes / BYTES_PER_INSTRUCTION)
+        ScriptContext::of(lua).charge(bytes / BYTES_PER_INSTRUCTION)
     }
 
     /// Runs a search with the script's remaining budget as its steps, and stores the rest.
@@ -213,7 +213,7 @@ impl Desk {
     }
 }
 
-impl Fuel for Rc<Desk> {
+impl Fuel for Rc<ScriptContext> {
     fn more(&self) -> u64 {
         // The search has used up the script's budget.
         self.budget.set(0);
