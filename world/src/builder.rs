@@ -22,10 +22,10 @@ use crate::{
     fabric::Fabric,
     host::{Host, HostState, Software},
     link::{Latency, Link},
+    loop_waker::LoopWaker,
     machine::{Machine, Shared},
     protocol::{NewProtocol, Protocol},
     rule::Rules,
-    sleeper::Sleeper,
     time::{Boottime, Monotonic, True, Wall},
     timeline::{Hook, StateHook, World},
     trace::{Record, Trace, TraceRetention},
@@ -180,7 +180,7 @@ impl Builder {
     /// If another world exists on this thread, or a link or clocks name a host that does not exist.
     pub fn build(self) -> World {
         let entropy = Entropy::new(self.seed);
-        let sleeper = Arc::new(Sleeper::default());
+        let loop_waker = Arc::new(LoopWaker::default());
         let shared = Arc::new(Shared {
             now: AtomicI64::new(True::ZERO.as_nanos()),
             entropy,
@@ -188,14 +188,14 @@ impl Builder {
             trace: Mutex::new(Trace::new(self.keep, !self.hooks.is_empty())),
             rules: Mutex::new(Rules::default()),
             ready: Mutex::new(VecDeque::new()),
-            sleeper: sleeper.clone(),
+            loop_waker: loop_waker.clone(),
             panic: Mutex::new(None),
             names: Mutex::default(),
             addresses: Mutex::new(self.addresses),
             engine: self.engine,
             protocol: self.protocol,
             real: Mutex::default(),
-            sent: Arc::new(Sent::new(sleeper)),
+            sent: Arc::new(Sent::new(loop_waker)),
         });
         let count = self.hosts.len();
         let names = self.hosts.iter().map(|(name, _)| name.as_str());

@@ -1,7 +1,7 @@
 //! A connection between two hosts of a world in real time, carried by the links of the world.
 //!
 //! The dialing end is in memory; the other end is a real socket that [`proxy`](crate::proxy) opens
-//! to the listener. Data between the two crosses the links of the world in [parcels](Carried). So
+//! to the listener. Data between the two crosses the links of the world in [payloads](Carried). So
 //! latencies, cuts, delays and losses of links also apply to real servers, which notice them only
 //! by what arrives and what does not.
 
@@ -26,7 +26,7 @@ use tokio::{
     },
 };
 
-use crate::{lock::lock, sleeper::Sleeper, trace::HostName};
+use crate::{lock::lock, loop_waker::LoopWaker, trace::HostName};
 
 /// A part of a connection that crosses a link.
 #[derive(Debug)]
@@ -54,20 +54,20 @@ pub(crate) enum Side {
     Far,
 }
 
-/// The parcels that connections have sent, until the world's loop puts them onto links.
+/// The payloads that connections have sent, until the world's loop puts them onto links.
 #[derive(Debug)]
 pub(crate) struct Sent {
     queue: Mutex<VecDeque<(Arc<Conn>, Side, Carried)>>,
-    sleeper: Arc<Sleeper>,
+    loop_waker: Arc<LoopWaker>,
 }
 
 impl Sent {
-    /// Returns an empty queue that wakes the loop of `sleeper`.
-    pub(crate) fn new(sleeper: Arc<Sleeper>) -> Sent {
-        Sent { queue: Mutex::default(), sleeper }
+    /// Returns an empty queue that wakes the loop of `loop_waker`.
+    pub(crate) fn new(loop_waker: Arc<LoopWaker>) -> Sent {
+        Sent { queue: Mutex::default(), loop_waker }
     }
 
-    /// Takes all parcels, each with its connection and the side it goes to.
+    /// Takes all payloads, each with its connection and the side it goes to.
     pub(crate) fn take(&self) -> VecDeque<(Arc<Conn>, Side, Carried)> {
         std::mem::take(&mut lock(&self.queue))
     }
@@ -121,7 +121,7 @@ pub(crate) struct Conn {
     pub(crate) port: u16,
     near: Mutex<Near>,
     far: UnboundedSender<Carried>,
-    /// The parcels that have arrived at the far end, until its task takes them over.
+    /// The payloads that have arrived at the far end, until its task takes them over.
     arrived: Mutex<Option<UnboundedReceiver<Carried>>>,
     /// Set when the far end has vanished without notice, because its host has lost its power.
     pub(crate) is_lost: AtomicBool,
@@ -154,14 +154,14 @@ impl Conn {
         })
     }
 
-    /// Puts a parcel onto the link towards a side.
+    /// Puts a payload onto the link towards a side.
     pub(crate) fn send(self: &Arc<Self>, to: Side, carried: Carried) {
         lock(&self.sent.queue).push_back((self.clone(), to, carried));
-        self.sent.sleeper.wake();
+        self.sent.loop_waker.wake();
     }
 
-    /// Delivers a parcel at the far end. Returns the receiver for the far end's task if the parcel
-    /// starts it.
+    /// Delivers a payload at the far end. Returns the receiver for the far end's task if the
+    /// payload starts it.
     pub(crate) fn arrive_far(self: &Arc<Self>, carried: Carried) -> Option<UnboundedReceiver<Carried>> {
         if let Carried::Connect = carried {
             // No kernel repeats an abandoned connection attempt.
@@ -174,7 +174,7 @@ impl Conn {
         None
     }
 
-    /// Delivers a parcel at the dialing end.
+    /// Delivers a payload at the dialing end.
     pub(crate) fn arrive_near(self: &Arc<Self>, carried: Carried) {
         let mut near = lock(&self.near);
         if near.gone {

@@ -103,7 +103,7 @@ impl Condition {
 }
 
 #[derive(Debug, Default)]
-struct Orders {
+struct Schedule {
     now: True,
     next: u64,
     pending: BTreeMap<(True, u64), Verb>,
@@ -111,16 +111,16 @@ struct Orders {
 
 /// Orders verbs; cheap to clone, and usable from anywhere: the runner, a hook, code on a host.
 #[derive(Debug, Clone, Default)]
-pub struct Control(Arc<Mutex<Orders>>);
+pub struct Control(Arc<Mutex<Schedule>>);
 
 impl Control {
     /// Orders a verb for this true instant, or for now if that has passed. Verbs of one instant are
     /// executed in the order given.
     pub fn at(&self, at: True, verb: Verb) {
-        self.with(|orders| {
-            let number = orders.next;
-            orders.next += 1;
-            orders.pending.insert((at.max(orders.now), number), verb);
+        self.with(|schedule| {
+            let number = schedule.next;
+            schedule.next += 1;
+            schedule.pending.insert((at.max(schedule.now), number), verb);
         });
     }
 
@@ -131,27 +131,27 @@ impl Control {
 
     /// Orders a verb for `delay` of true time from now.
     pub fn after(&self, delay: Duration, verb: Verb) {
-        let now = self.with(|orders| orders.now);
+        let now = self.with(|schedule| schedule.now);
         self.at(now + delay, verb);
     }
 
     pub(crate) fn set_now(&self, now: True) {
-        self.with(|orders| orders.now = now);
+        self.with(|schedule| schedule.now = now);
     }
 
     pub(crate) fn next_due(&self) -> Option<True> {
-        self.with(|orders| orders.pending.first_key_value().map(|(&(at, _), _)| at))
+        self.with(|schedule| schedule.pending.first_key_value().map(|(&(at, _), _)| at))
     }
 
     /// Takes the next verb that is due.
     pub(crate) fn take_due(&self, now: True) -> Option<Verb> {
-        self.with(|orders| {
-            let entry = orders.pending.first_entry()?;
+        self.with(|schedule| {
+            let entry = schedule.pending.first_entry()?;
             (entry.key().0 <= now).then(|| entry.remove())
         })
     }
 
-    fn with<T>(&self, f: impl FnOnce(&mut Orders) -> T) -> T {
-        f(&mut self.0.lock().expect("nothing panics while it gives orders"))
+    fn with<T>(&self, f: impl FnOnce(&mut Schedule) -> T) -> T {
+        f(&mut self.0.lock().expect("nothing panics while it schedules verbs"))
     }
 }

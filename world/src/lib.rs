@@ -81,7 +81,7 @@
 //! | --- | --- |
 //! | [`time`] | the three clocks of a host, and true time |
 //! | `lock` | locking of mutexes that are never contended |
-//! | `sleeper` | the wake-up of the world's loop |
+//! | `loop_waker` | the wake-up of the world's loop |
 //! | `cause` | the causes of conditions |
 //! | `fate` | the fate of a request |
 //! | `protocol` | requests and replies of server processes |
@@ -90,7 +90,7 @@
 //! | `clock` | clocks that run fast, step, slew and freeze |
 //! | `trace` | the trace and its fingerprint |
 //! | `conn` | a connection in real time |
-//! | `parcel` | the loads of links |
+//! | `payload` | the packets and the data that links carry |
 //! | `link` | one direction between two hosts: latency, cuts, losses |
 //! | `rule` | faults of selected messages |
 //! | `condition` | effects that last as long as their cause |
@@ -106,7 +106,7 @@
 //! | `timeline` | the world, and its loop |
 //! | `advance` | the steps of a run that differ between engines |
 //! | `network` | packets between kernels and links |
-//! | `orders` | the effect of each verb |
+//! | `apply_verb` | the effect of each verb |
 //! | `turmoil_world` | the loop on the engine of `turmoil` |
 //! | `builder` | the description of a world |
 
@@ -114,7 +114,7 @@ pub mod time;
 
 mod lock;
 
-mod sleeper;
+mod loop_waker;
 
 mod cause;
 
@@ -132,7 +132,7 @@ mod trace;
 
 mod conn;
 
-mod parcel;
+mod payload;
 
 mod link;
 
@@ -167,7 +167,7 @@ mod advance;
 
 mod network;
 
-mod orders;
+mod apply_verb;
 
 #[cfg(feature = "turmoil")]
 mod turmoil_world;

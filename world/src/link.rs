@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cause::Cause, entropy::Stream, parcel::Parcel, time::True};
+use crate::{cause::Cause, entropy::Stream, payload::Payload, time::True};
 
 /// The distribution of the latency of packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -84,7 +84,7 @@ impl fmt::Display for Latency {
 pub(crate) struct InFlight {
     pub(crate) due: True,
     pub(crate) number: u64,
-    pub(crate) parcel: Parcel,
+    pub(crate) payload: Payload,
 }
 
 /// One direction between two hosts.
@@ -166,13 +166,13 @@ impl Link {
     }
 
     /// Puts a packet onto the link; returns its arrival unless a fault interferes.
-    pub(crate) fn send(&mut self, now: True, number: u64, parcel: Parcel, stream: &mut Stream) -> True {
+    pub(crate) fn send(&mut self, now: True, number: u64, payload: Payload, stream: &mut Stream) -> True {
         let mut due = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
             due += RETRANSMISSION;
         }
         self.last_due = self.last_due.max(due);
-        self.queue.push_back(InFlight { due: self.last_due, number, parcel });
+        self.queue.push_back(InFlight { due: self.last_due, number, payload });
         self.last_due
     }
 
@@ -205,8 +205,8 @@ impl Link {
     }
 
     /// Keeps only the packets that `keep` selects.
-    pub(crate) fn retain(&mut self, keep: impl Fn(&Parcel) -> bool) {
-        self.queue.retain(|waiting| keep(&waiting.parcel));
+    pub(crate) fn retain(&mut self, keep: impl Fn(&Payload) -> bool) {
+        self.queue.retain(|waiting| keep(&waiting.payload));
     }
 
     /// Drops every packet in flight.
@@ -283,7 +283,7 @@ mod tests {
         for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
             let mut link = Link::new(Latency::Fixed(Duration::from_millis(1)));
             let mut stream = Entropy::new(1).stream("network");
-            link.send(True::ZERO, 1, Parcel::OnTurmoil, &mut stream);
+            link.send(True::ZERO, 1, Payload::OnTurmoil, &mut stream);
             link.reopen(True::from_millis(healed), &mut stream);
             assert_eq!(link.head(), Some((True::from_millis(arrives), 1)), "healed at {healed} ms");
         }

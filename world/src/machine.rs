@@ -24,9 +24,9 @@ use crate::{
     engine::Engine,
     entropy::{Entropy, Stream},
     lock::lock,
+    loop_waker::LoopWaker,
     protocol::NewProtocol,
     rule::Rules,
-    sleeper::Sleeper,
     time::{Monotonic, True},
     trace::{Event, HostName, Trace},
 };
@@ -43,7 +43,7 @@ pub(crate) struct Shared {
     pub(crate) trace: Mutex<Trace>,
     pub(crate) rules: Mutex<Rules>,
     pub(crate) ready: Mutex<VecDeque<usize>>,
-    pub(crate) sleeper: Arc<Sleeper>,
+    pub(crate) loop_waker: Arc<LoopWaker>,
     pub(crate) panic: Mutex<Option<Panic>>,
     pub(crate) names: Mutex<BTreeMap<IpAddr, HostName>>,
     /// The hosts behind the additional addresses, by address.
@@ -228,7 +228,7 @@ impl Machine {
         if !self.queued.swap(true, Ordering::Relaxed) {
             lock(&self.shared.ready).push_back(self.index);
         }
-        self.shared.sleeper.wake();
+        self.shared.loop_waker.wake();
     }
 }
 

@@ -13,7 +13,7 @@ use crate::{
     conn::Side,
     fabric::Fabric,
     lock::lock,
-    parcel::Parcel,
+    payload::Payload,
     proxy,
     time::True,
     timeline::World,
@@ -42,14 +42,14 @@ impl World {
             }
             let number = self.packets;
             self.packets += 1;
-            let due = self.send(from, to, number, Parcel::Packet(packet.clone()));
+            let due = self.send(from, to, number, Payload::Packet(packet.clone()));
             let event = packet_event(&packet, self.hosts[to].machine.name.clone(), due);
             self.hosts[from].machine.record(event);
         }
         self.outbox = outbox;
     }
 
-    /// Moves the parcels of connections in real time onto the links.
+    /// Moves the payloads of connections in real time onto the links.
     fn collect_from_real(&mut self) {
         for (conn, side, carried) in self.shared.sent.take() {
             let (from, to) = match side {
@@ -59,16 +59,16 @@ impl World {
             if !self.hosts[from].crashed {
                 let number = self.packets;
                 self.packets += 1;
-                self.send(from, to, number, Parcel::Real(conn, carried));
+                self.send(from, to, number, Payload::Real(conn, carried));
             }
         }
     }
 
     /// Puts a packet on its link; returns its arrival unless a fault interferes.
-    pub(crate) fn send(&mut self, from: usize, to: usize, number: u64, parcel: Parcel) -> True {
+    pub(crate) fn send(&mut self, from: usize, to: usize, number: u64, payload: Payload) -> True {
         let (index, now) = (from * self.hosts.len() + to, self.now());
         let empty = self.links[index].head().is_none();
-        let due = self.links[index].send(now, number, parcel, &mut self.network);
+        let due = self.links[index].send(now, number, payload, &mut self.network);
         if empty {
             self.schedule(index);
         }
@@ -104,12 +104,12 @@ impl World {
             let (from, to) = (index / self.hosts.len(), index % self.hosts.len());
             let (from, to) = (&self.hosts[from].machine.name, &self.hosts[to].machine.name);
             lock(&self.shared.trace).note(now, to, Some(from));
-            match (&mut self.fabric, head.parcel) {
-                (Fabric::Event(_), Parcel::Packet(packet)) if resets_half_open(&packet) => {}
-                (Fabric::Event(net), Parcel::Packet(packet)) => net.deliver(packet),
+            match (&mut self.fabric, head.payload) {
+                (Fabric::Event(_), Payload::Packet(packet)) if resets_half_open(&packet) => {}
+                (Fabric::Event(net), Payload::Packet(packet)) => net.deliver(packet),
                 #[cfg(feature = "turmoil")]
                 (Fabric::Turmoil(turmoil), _) => turmoil.release(head.number),
-                (Fabric::Real, Parcel::Real(conn, carried)) => match index % self.hosts.len() == conn.to {
+                (Fabric::Real, Payload::Real(conn, carried)) => match index % self.hosts.len() == conn.to {
                     true => {
                         if let Some(arrived) = conn.arrive_far(carried) {
                             proxy::start(self.shared.clone(), conn, arrived);
@@ -141,8 +141,8 @@ impl World {
         // `turmoil` itself drops such a request on arrival.
         let Fabric::Event(_) = &self.fabric else { return };
         let sockets = turmoil_net::netstat(self.hosts[index / self.hosts.len()].address).entries;
-        self.links[index].retain(|parcel| {
-            let Parcel::Packet(packet) = parcel else { return true };
+        self.links[index].retain(|payload| {
+            let Payload::Packet(packet) = payload else { return true };
             match &packet.payload {
                 Transport::Tcp(segment) if segment.flags.syn && !segment.flags.ack => {
                     sockets.iter().any(|socket| {

@@ -219,7 +219,7 @@ impl World {
             if real {
                 self.follow_tokio();
             }
-            self.carry_out_orders()?;
+            self.apply_due_verbs()?;
             if self.finished {
                 return Ok(End::Finished);
             }
@@ -256,12 +256,12 @@ impl World {
                 }
                 let alarm = alarm.as_mut().poll(cx);
                 if alarm.is_pending() {
-                    self.shared.sleeper.sleeps(cx);
+                    self.shared.loop_waker.sleeps(cx);
                 }
                 alarm
             })
             .await;
-            self.shared.sleeper.is_awake();
+            self.shared.loop_waker.is_awake();
             self.follow_tokio();
             if !real && lock(&self.shared.ready).is_empty() {
                 self.set_now(next);

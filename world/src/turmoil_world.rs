@@ -1,4 +1,4 @@
-//! A world on `turmoil`: ticks of one millisecond under the same orders.
+//! A world on `turmoil`: ticks of one millisecond under the same schedule.
 
 use std::{net::IpAddr, rc::Rc, sync::Arc, task::Waker};
 
@@ -8,7 +8,7 @@ use turmoil::{Protocol, Segment, Sim};
 use crate::{
     fabric::Fabric,
     lock::lock,
-    parcel::Parcel,
+    payload::Payload,
     time::True,
     timeline::{End, World, WorldError},
     trace::Event,
@@ -60,7 +60,7 @@ impl World {
     /// Like [`World::run`], tick by tick.
     pub(crate) fn run_in_ticks(&mut self, until: True) -> Result<End, WorldError> {
         loop {
-            self.carry_out_orders()?;
+            self.apply_due_verbs()?;
             if self.finished {
                 return Ok(End::Finished);
             }
@@ -118,7 +118,7 @@ impl World {
             if self.hosts[from].crashed {
                 continue;
             }
-            let due = self.send(from, to, number, Parcel::OnTurmoil);
+            let due = self.send(from, to, number, Payload::OnTurmoil);
             let (to, source_port) = (Arc::clone(&self.hosts[to].machine.name), source.port());
             let destination_port = destination.port();
             let event = Event::Packet { to, source_port, destination_port, flags, payload, due };

@@ -1,4 +1,4 @@
-//! Parcels: the loads of links.
+//! The payloads of links.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::conn::{Carried, Conn};
 
 /// A packet on a link.
 #[derive(Debug)]
-pub(crate) enum Parcel {
+pub(crate) enum Payload {
     /// The packet itself.
     Packet(Packet),
     /// `turmoil` holds the packet itself; the link knows only its number.

@@ -15,7 +15,7 @@ use crate::{
 };
 
 impl World {
-    pub(crate) fn carry_out_orders(&mut self) -> Result<(), WorldError> {
+    pub(crate) fn apply_due_verbs(&mut self) -> Result<(), WorldError> {
         while let Some(verb) = self.shared.control.take_due(self.now()) {
             self.step()?;
             let text = verb.to_string();

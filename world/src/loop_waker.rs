@@ -9,9 +9,9 @@ use crate::lock::lock;
 
 /// Wakes the world's loop while it waits for tokio's clock.
 #[derive(Debug, Default)]
-pub(crate) struct Sleeper(Mutex<Option<Waker>>);
+pub(crate) struct LoopWaker(Mutex<Option<Waker>>);
 
-impl Sleeper {
+impl LoopWaker {
     /// Registers the loop, which is about to wait.
     pub(crate) fn sleeps(&self, cx: &Context<'_>) {
         *lock(&self.0) = Some(cx.waker().clone());
