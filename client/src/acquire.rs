@@ -318,16 +318,16 @@ impl<G: Got> Wanted for Acquisition<G> {
         // The call may depend on the servers, for example on their publish command.
         session.router.ready().await?;
         let call = kind.call(&self.request());
-        let lane = session.router.lane_of(&call).await?;
-        let confirmation = lane.confirmation().await.map_err(Error::made_definite)?;
+        let path = session.router.path_of(&call).await?;
+        let confirmation = path.confirmation().await.map_err(Error::made_definite)?;
         if self.limit != WaitLimit::NoWait && kind.abandon().is_some() {
-            session.departures.stay(&self.key, &self.field).await;
+            session.queue_leave.stay(&self.key, &self.field).await;
             self.queued = true;
         }
         caller.progress.sent();
 
         self.sent = session.env().boottime();
-        let mut pending = Pending::send(&session, lane, call, confirmation);
+        let mut pending = Pending::send(&session, path, call, confirmation);
         let answer = match pending.reply().await {
             Ok(replied) => self.settle(caller, replied).await,
             // Boxed because it is as rare as an undo.
@@ -379,7 +379,7 @@ impl<G: Got> Wanted for Acquisition<G> {
     fn give_up(&mut self) {
         let Self { session, kind, key, field, .. } = &*self;
         if let (true, Some(abandon)) = (self.queued, kind.abandon()) {
-            session.departures.leave(abandon, key, field, self.wait_ms);
+            session.queue_leave.leave(abandon, key, field, self.wait_ms);
         }
     }
 }

@@ -65,7 +65,7 @@ impl Client {
         };
         within(env, limit, pin!(closing)).await;
         let unreleased = ctx.ledger.unreleased();
-        let places = session.departures.left();
+        let places = session.queue_leave.left();
         let others = ctx.work.under_way().saturating_sub(ctx.ledger.releasing()).max(places);
         session.router.close();
         if unreleased.is_empty() && others == 0 {

@@ -80,8 +80,8 @@ async fn refused_key<'k>(session: &Session, keys: &'k [String]) -> Option<&'k st
         let mut question = redis::cmd("EVAL");
         question.arg("return 1").arg(1).arg(key);
         let slot = crate::wire::Slot::of(key);
-        let mut lane = session.router.lane(slot).await.ok()?;
-        match session.router.once(slot, &mut lane, &Request::Question(&question)).await {
+        let mut path = session.router.path(slot).await.ok()?;
+        match session.router.once(slot, &mut path, &Request::Question(&question)).await {
             Err(error) if Lack::of(&error) == Some(Lack::Key) => return Some(key),
             Ok(_) => {}
             Err(_) => return None,

@@ -278,7 +278,7 @@
 //! | `renew/` | the watchdog |
 //! | `spin` | the backoff of waiters that no message wakes |
 //! | `attempt` | the traits of a kind of lock: how it is acquired, kept and released |
-//! | `departures` | leaving the queues of fair locks |
+//! | `queue_leave` | leaving the queues of fair locks |
 //! | `latches` | the latches of earlier releases, which the next release deletes |
 //! | `session` | the state that all locks of a client share |
 //! | `explain` | names the right that the user lacks |
@@ -320,7 +320,7 @@ mod wake;
 mod renew;
 mod spin;
 mod attempt;
-mod departures;
+mod queue_leave;
 mod latches;
 mod session;
 mod explain;

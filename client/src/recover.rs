@@ -13,7 +13,7 @@ use crate::env::{Boottime, Monotonic, within};
 use crate::error::{Error, Result};
 use crate::hold::Told;
 use crate::mutex::locked;
-use crate::route::{Confirmation, Lane, Node, OnFailure, Repeats, Request};
+use crate::route::{Confirmation, Node, OnFailure, Repeats, Request, RequestPath};
 use crate::script::Call;
 use crate::session::Session;
 use crate::wait::Caller;
@@ -24,8 +24,8 @@ type Reply = Fuse<BoxFuture<'static, Result<Replied>>>;
 
 /// A request under way.
 pub(crate) struct Pending {
-    /// The lane on which the request was last sent.
-    lane: Arc<Mutex<Lane>>,
+    /// The path on which the request was last sent.
+    path: Arc<Mutex<RequestPath>>,
     reply: Reply,
 }
 
@@ -82,38 +82,38 @@ impl Pending {
     /// Sends `call`, followed by the commands of its confirmation, and follows redirections.
     pub(crate) fn send(
         session: &Session,
-        lane: Lane,
+        path: RequestPath,
         call: Call,
         confirmation: Option<Confirmation>,
     ) -> Self {
-        let (at, router) = (Arc::new(Mutex::new(lane.clone())), session.router.clone());
+        let (at, router) = (Arc::new(Mutex::new(path.clone())), session.router.clone());
         let last = at.clone();
         let reply = async move {
-            let (mut lane, mut confirmation, mut trail) = (lane, confirmation, router.trail(call.slot()));
+            let (mut path, mut confirmation, mut trail) = (path, confirmation, router.trail(call.slot()));
             loop {
-                let error = match lane.run(&call, confirmation.as_ref()).await {
+                let error = match path.run(&call, confirmation.as_ref()).await {
                     Ok((value, replies)) => {
-                        let Lane { node, connection, .. } = lane;
+                        let RequestPath { node, connection, .. } = path;
                         let confirmation =
                             confirmation.map(|one| Box::new((one, connection.endpoint.clone())));
                         return Ok(Replied { value, confirmation, replies, node });
                     }
                     Err(error) => error,
                 };
-                Box::pin(router.follow(&mut lane, &mut trail, error, call.key())).await?;
-                *locked(&last) = lane.clone();
-                confirmation = lane.confirmation().await.map_err(Error::made_definite)?;
+                Box::pin(router.follow(&mut path, &mut trail, error, call.key())).await?;
+                *locked(&last) = path.clone();
+                confirmation = path.confirmation().await.map_err(Error::made_definite)?;
             }
         };
-        Self { lane: at, reply: reply.boxed().fuse() }
+        Self { path: at, reply: reply.boxed().fuse() }
     }
 
     /// Returns the reply. After an indefinite error call [`Pending::recover`].
     pub(crate) async fn reply(&mut self) -> Result<Replied> {
-        let node = locked(&self.lane).node.clone();
-        let replied = node.reply_in_time(|| locked(&self.lane).replaced(), &mut self.reply).await;
-        let lane = locked(&self.lane).clone();
-        lane.verified(replied)
+        let node = locked(&self.path).node.clone();
+        let replied = node.reply_in_time(|| locked(&self.path).replaced(), &mut self.reply).await;
+        let path = locked(&self.path).clone();
+        path.verified(replied)
     }
 
     /// Finds out the outcome after the request failed with `error`. If that takes long, the caller
@@ -145,7 +145,7 @@ impl Pending {
             let limit = session.env().now() + lease + session.config.response_timeout;
             found = within(session.env(), limit, pin!(self.find_out(session, &probe, None, &|_| ()))).await;
         }
-        let is_fenced = locked(&self.lane).connection.is_fenced() || !error.is_lost_reply();
+        let is_fenced = locked(&self.path).connection.is_fenced() || !error.is_lost_reply();
         match found {
             // A new request is safe now: the first one cannot be executed any more.
             Some(Recovered::Unknown) if is_fenced => Recovered::Never,
@@ -171,14 +171,14 @@ impl Pending {
         let asked = async {
             let mut repeats = Repeats::default();
             loop {
-                let outlook = session.router.outlook(probe.slot);
+                let destination = session.router.destination(probe.slot);
                 let error = match ask_on_new_connection(session, probe, clear).await {
                     Ok(recovered) => return recovered,
                     Err(error) => error,
                 };
                 failed(&error);
                 let delay = session.config.retry_delay(session.env(), repeats.number());
-                session.router.pause(&outlook, &error, delay, &mut repeats).await;
+                session.router.pause(&destination, &error, delay, &mut repeats).await;
             }
         };
         tokio::select! {
@@ -198,11 +198,11 @@ async fn ask_on_new_connection<F, R>(
 where
     R: Fn(&[Value], Boottime) -> Result<Told<F>>,
 {
-    let mut lane = session.router.lane(probe.slot).await?;
+    let mut path = session.router.path(probe.slot).await?;
     let sent = session.env().boottime();
     let mut answers = Vec::new();
     for question in &probe.questions {
-        match session.router.once(probe.slot, &mut lane, &Request::Question(question)).await {
+        match session.router.once(probe.slot, &mut path, &Request::Question(question)).await {
             Ok(answer) => answers.push(answer),
             Err(error) if error.is_final() => {
                 return Ok(Recovered::Untold { is_fenced: false });

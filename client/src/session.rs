@@ -5,12 +5,12 @@ use std::sync::Arc;
 use tokio::sync::Semaphore;
 
 use crate::config::Config;
-use crate::departures::Departures;
 use crate::env::Env;
 use crate::hold::ClientContext;
 use crate::key::Key;
 use crate::latches::SpentLatches;
 use crate::owner::{self, OwnerId};
+use crate::queue_leave::QueueLeave;
 use crate::renew::Watchdog;
 use crate::route::Router;
 use crate::wake::Hub;
@@ -32,7 +32,7 @@ pub(crate) struct Session {
     pub(crate) router: Arc<Router>,
     pub(crate) hub: Arc<Hub>,
     pub(crate) watchdog: Arc<Watchdog>,
-    pub(crate) departures: Arc<Departures>,
+    pub(crate) queue_leave: Arc<QueueLeave>,
     pub(crate) latches: SpentLatches,
     /// Permits to send a request for a lock, a latch or a rate.
     pub(crate) asks: Semaphore,
@@ -57,11 +57,11 @@ impl Session {
         let (env, router) = (ctx.env.clone(), Arc::new(router));
         let hub = Hub::new(env.clone(), config.clone(), router.clone());
         let watchdog = Watchdog::new(env.clone(), config.clone(), router.clone());
-        let departures = Departures::new(env, config.clone(), router.clone(), ctx.work.clone());
+        let queue_leave = QueueLeave::new(env, config.clone(), router.clone(), ctx.work.clone());
         let latches = SpentLatches::default();
         let asks = Semaphore::new(ASKS_AT_ONCE);
         let claims = Arc::new(Semaphore::new(CLAIMS_AT_ONCE));
-        Arc::new(Self { ctx, config, client_id, router, hub, watchdog, departures, latches, asks, claims })
+        Arc::new(Self { ctx, config, client_id, router, hub, watchdog, queue_leave, latches, asks, claims })
     }
 
     pub(crate) fn env(&self) -> &dyn Env {

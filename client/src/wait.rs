@@ -323,7 +323,7 @@ impl<T: Send + 'static> Caller<T> {
         self.progress.asking(self.env().now());
         let router = self.session.router.clone();
         loop {
-            let outlook = wanted.slot().map(|slot| router.outlook(slot));
+            let destination = wanted.slot().map(|slot| router.destination(slot));
             let done = wanted.ask(self).await;
             match &done {
                 Ok(Answer::Got(_)) => {}
@@ -342,8 +342,8 @@ impl<T: Send + 'static> Caller<T> {
             let Some(delay) = wanted.repeat_delay(repeats.number()) else { return Err(error) };
             let env = self.session.ctx.env.clone();
             let delayed = async {
-                match &outlook {
-                    Some(outlook) => router.pause(outlook, &error, delay, &mut repeats).await,
+                match &destination {
+                    Some(destination) => router.pause(destination, &error, delay, &mut repeats).await,
                     None => {
                         pause(&*env, delay).await;
                         repeats.add_one();

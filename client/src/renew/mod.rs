@@ -331,13 +331,13 @@ impl Watchdog {
     /// Sends the call once, within a period: after that a new renewal is worth more.
     async fn send(&self, call: &Call) -> Result<Value> {
         let limit = self.env.now() + self.period();
-        let Some(lane) = within(&*self.env, limit, pin!(self.router.lane_of(call))).await else {
+        let Some(path) = within(&*self.env, limit, pin!(self.router.path_of(call))).await else {
             return Err(self.config.no_reply());
         };
-        let mut lane = lane?;
+        let mut path = path?;
         let request = Request::Script(call);
-        let done = within(&*self.env, limit, pin!(self.router.once(call.slot(), &mut lane, &request))).await;
-        done.unwrap_or_else(|| Err(lane.retire_on(self.config.no_reply())))
+        let done = within(&*self.env, limit, pin!(self.router.once(call.slot(), &mut path, &request))).await;
+        done.unwrap_or_else(|| Err(path.retire_on(self.config.no_reply())))
     }
 
     fn retry_delay(&self, failures: u32) -> Duration {

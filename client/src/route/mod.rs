@@ -7,18 +7,18 @@ mod demand;
 mod redirect;
 mod replicas;
 mod confirmation;
-mod kinship;
+mod same_set;
 mod gather;
 mod epochs;
 mod node;
-mod lane;
-mod outlook;
+mod path;
+mod retry_pause;
 mod retry;
 mod single;
 mod replica_set;
 mod slots;
 mod masters;
-mod seat;
+mod sentinel_link;
 mod sentinel;
 mod cluster;
 mod deployment;
@@ -45,15 +45,15 @@ pub(crate) use confirmation::Confirmation;
 use connection::Connection;
 use demand::Waiting;
 pub use deployment::{Deployment, Master};
-pub(crate) use lane::Lane;
 use moves::Moves;
 pub(crate) use moves::Position;
 use node::Disturbance;
 pub(crate) use node::Node;
-pub(crate) use outlook::Repeats;
+pub(crate) use path::RequestPath;
 use redirect::{MasterAddress, Redirect, Remedy, remedy};
 use replica_set::ReplicaSet;
 pub(crate) use retry::{OnFailure, Persistence, Remembered};
+pub(crate) use retry_pause::Repeats;
 use sentinel::SentinelSet;
 use single::Single;
 
@@ -283,9 +283,9 @@ impl Router {
 
     /// Connects, and checks that the servers that can be reached belong together.
     pub(crate) async fn connect(&self) -> Result<()> {
-        let lane = self.lane(Slot(0)).await?;
+        let path = self.path(Slot(0)).await?;
         if self.config.durability != Durability::Memory {
-            lane.confirmation().await?;
+            path.confirmation().await?;
         }
         self.route.check(self.env.now() + self.config.response_timeout).await
     }
@@ -529,23 +529,23 @@ mod tests {
         let router = client.session.router.clone();
         let to = |code: &str, node: usize| cluster.redirect(code, node);
         let slot = Slot(8);
-        let (mut lane, mut trail) = (router.lane(slot).await.unwrap(), router.trail(slot));
+        let (mut path, mut trail) = (router.path(slot).await.unwrap(), router.trail(slot));
         // ASK redirects this request only; MOVED redirects all later ones as well.
         for (code, moved) in [("ASK", false), ("MOVED", true)] {
-            router.follow(&mut lane, &mut trail, to(code, 1), None).await.unwrap();
-            assert_eq!(lane.node.id(), NodeId(1), "{code}");
-            assert_eq!(router.lane(slot).await.unwrap().node.id(), NodeId(u16::from(moved)), "{code}");
+            router.follow(&mut path, &mut trail, to(code, 1), None).await.unwrap();
+            assert_eq!(path.node.id(), NodeId(1), "{code}");
+            assert_eq!(router.path(slot).await.unwrap().node.id(), NodeId(u16::from(moved)), "{code}");
         }
         assert_eq!(locked(&route.moved).len(), 1);
         for unknown in
             [server_error("MOVED", "8 127.0.0.1:1"), server_error("NOPERM", "this user has no permissions")]
         {
-            router.follow(&mut lane, &mut trail, unknown.clone(), None).await.unwrap_err();
+            router.follow(&mut path, &mut trail, unknown.clone(), None).await.unwrap_err();
         }
 
         let (begun, mut trail, mut followed) = (router.env.now(), router.trail(slot), 0);
         let error = loop {
-            match router.follow(&mut lane, &mut trail, to("MOVED", followed % 2), None).await {
+            match router.follow(&mut path, &mut trail, to("MOVED", followed % 2), None).await {
                 Ok(()) => followed += 1,
                 Err(error) => break error,
             }

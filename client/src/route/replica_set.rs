@@ -7,7 +7,7 @@ use futures_util::future::{BoxFuture, select_ok};
 
 use super::connection::Connection;
 use super::replicas::connected_replicas;
-use super::{NodeId, Route, kinship};
+use super::{NodeId, Route, same_set};
 use crate::endpoint::Endpoint;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +40,7 @@ impl Route for ReplicaSet {
     }
 
     fn check(&self, limit: Monotonic) -> BoxFuture<'_, Result<()>> {
-        Box::pin(kinship::check(&self.env, &self.endpoints, limit))
+        Box::pin(same_set::check(&self.env, &self.endpoints, limit))
     }
 }
 

@@ -106,8 +106,8 @@ impl Router {
 
     /// Runs a plain command once.
     pub(crate) async fn ask_once(&self, slot: Slot, command: &Cmd) -> Result<Value> {
-        let mut lane = self.lane(slot).await?;
-        self.once(slot, &mut lane, &Request::Question(command)).await
+        let mut path = self.path(slot).await?;
+        self.once(slot, &mut path, &Request::Question(command)).await
     }
 
     async fn repeat(
@@ -124,10 +124,10 @@ impl Router {
         let (mut unanswered, mut lost): (Vec<Left>, Option<Error>) = (Vec::new(), None);
         let (mut until, told) = (persistence.until, Trouble::default());
         loop {
-            let outlook = self.outlook(slot);
-            // Look the lane up each time: a redirection may have changed it.
-            let done = match self.lane(slot).await {
-                Ok(mut lane) => {
+            let destination = self.destination(slot);
+            // Look the path up each time: a redirection may have changed it.
+            let done = match self.path(slot).await {
+                Ok(mut path) => {
                     let is_final = unanswered.iter().all(Left::is_fenced);
                     if let (false, Request::Script(_) | Request::Unconfirmed(_), Some(error)) =
                         (is_final, &request, &lost)
@@ -135,11 +135,11 @@ impl Router {
                         return Err(error.clone());
                     }
                     let sent = self.env.boottime();
-                    let done = self.once(slot, &mut lane, &request).await;
+                    let done = self.once(slot, &mut path, &request).await;
                     if let Err(error) = &done
                         && error.is_lost_reply()
                     {
-                        unanswered.push(lane.leave());
+                        unanswered.push(path.leave());
                         lost = Some(error.clone());
                         if let Request::Remembered(..) = &request {
                             // A request sent before this time arrives while the server still
@@ -174,7 +174,7 @@ impl Router {
                 return Err(last());
             }
             (persistence.failed)(&error);
-            self.pause(&outlook, &error, delay, &mut repeats).await;
+            self.pause(&destination, &error, delay, &mut repeats).await;
         }
     }
 }

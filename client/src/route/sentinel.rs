@@ -20,7 +20,7 @@ use super::epochs::Epochs;
 use super::gather::gather;
 use super::moves::Moves;
 use super::replicas::connected_replicas;
-use super::seat::{Seat, View};
+use super::sentinel_link::{SentinelLink, View};
 use super::{NodeId, Route};
 use crate::config::Config;
 use crate::endpoint::Endpoint;
@@ -54,7 +54,7 @@ pub(super) struct SentinelSet {
     master: String,
     /// An endpoint with the login of the master; its host is replaced.
     nodes: Endpoint,
-    seats: Mutex<Vec<Arc<Seat>>>,
+    links: Mutex<Vec<Arc<SentinelLink>>>,
     known: Mutex<Known>,
     /// Notified when there is a reason to ask.
     reason: Arc<Notify>,
@@ -79,7 +79,8 @@ struct Found {
 
 impl SentinelSet {
     pub(super) fn new(env: Arc<dyn Env>, config: Arc<Config>, master: &str, nodes: &Endpoint) -> Arc<Self> {
-        let seats = config.endpoints.iter().map(|endpoint| Seat::new(endpoint.clone(), true)).collect();
+        let links =
+            config.endpoints.iter().map(|endpoint| SentinelLink::new(endpoint.clone(), true)).collect();
         let (master, nodes) = (master.to_owned(), nodes.clone());
         Arc::new_cyclic(|me| Self {
             me: me.clone(),
@@ -87,7 +88,7 @@ impl SentinelSet {
             config,
             master,
             nodes,
-            seats: Mutex::new(seats),
+            links: Mutex::new(links),
             known: Mutex::default(),
             reason: Arc::default(),
             changes: Arc::default(),
@@ -102,15 +103,15 @@ impl SentinelSet {
 
     /// Asks all Sentinels, and accepts the newest of their reports.
     async fn look(&self, limit: Monotonic) -> Result<Found> {
-        let seats = locked(&self.seats).clone();
+        let links = locked(&self.links).clone();
         let limit = limit.min(self.env.now() + PATIENCE);
-        let asked = seats.iter().map(|seat| -> BoxFuture<'_, Result<Option<View>>> {
-            Box::pin(seat.view(&self.env, &self.master, &self.reason, limit))
+        let asked = links.iter().map(|link| -> BoxFuture<'_, Result<Option<View>>> {
+            Box::pin(link.view(&self.env, &self.master, &self.reason, limit))
         });
         let (answers, errors) = gather(&*self.env, limit, asked.collect()).await;
         let answered = answers.len();
         let mut views: Vec<View> = answers.into_iter().flatten().collect();
-        let named = || seats.iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>().join(", ");
+        let named = || links.iter().map(|link| link.endpoint.to_string()).collect::<Vec<_>>().join(", ");
         if answered == 0 {
             let reason =
                 errors.first().map_or_else(|| "none answers in time".to_owned(), ToString::to_string);
@@ -130,7 +131,7 @@ impl SentinelSet {
         };
         let master = self.nodes.at(&best.host, best.port)?;
         let mut known = locked(&self.known);
-        let by_most = answered * 2 > seats.len();
+        let by_most = answered * 2 > links.len();
         if !known.epochs.believe(best.epoch, by_most, self.env.now()) {
             let newest = known.epochs.newest();
             let reason = format!(
@@ -153,25 +154,26 @@ impl SentinelSet {
     /// Adds the Sentinels that another one has named. One that is already listed under another
     /// address is recognized once it reports its id.
     fn meet(&self, others: Vec<(String, u16, String)>) {
-        let mut seats = locked(&self.seats);
+        let mut links = locked(&self.links);
         for (host, port, id) in others {
-            let is_known =
-                |seat: &Arc<Seat>| seat.id().as_ref() == Some(&id) || seat.endpoint.is_at(&host, port);
-            if seats.len() < MOST
-                && !seats.iter().any(is_known)
+            let is_known = |link: &Arc<SentinelLink>| {
+                link.id().as_ref() == Some(&id) || link.endpoint.is_at(&host, port)
+            };
+            if links.len() < MOST
+                && !links.iter().any(is_known)
                 && let Some(Ok(endpoint)) = self.config.endpoints.first().map(|first| first.at(&host, port))
             {
-                seats.push(Seat::new(endpoint, false));
+                links.push(SentinelLink::new(endpoint, false));
             }
         }
-        let ids: Vec<_> = seats.iter().map(|seat| (seat.id(), seat.is_configured)).collect();
+        let ids: Vec<_> = links.iter().map(|link| (link.id(), link.is_configured)).collect();
         let mut at = 0;
-        seats.retain(|seat| {
-            let (id, place) = (seat.id(), at);
+        links.retain(|link| {
+            let (id, place) = (link.id(), at);
             at += 1;
-            // Of two seats with the same id keep the first one, or the configured one if the other
+            // Of two links with the same id keep the first one, or the configured one if the other
             // is not configured.
-            seat.is_configured
+            link.is_configured
                 || id.is_none()
                 || !ids.iter().enumerate().any(|(other, (of, configured))| {
                     *of == id && (*configured || other < place) && other != place
@@ -205,7 +207,7 @@ impl SentinelSet {
             let next = self.env.now() + least + Duration::from_micros(more);
             if next >= limit {
                 let names =
-                    locked(&self.seats).iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>();
+                    locked(&self.links).iter().map(|link| link.endpoint.to_string()).collect::<Vec<_>>();
                 let endpoints =
                     format!("{master}, which is {} by the Sentinels {}", self.master, names.join(", "));
                 return Err(self.no_master(&endpoints, &reason));
@@ -269,8 +271,8 @@ impl Route for SentinelSet {
 
     fn close(&self) {
         self.closed.store(true, Ordering::Release);
-        for seat in locked(&self.seats).iter() {
-            seat.close();
+        for link in locked(&self.links).iter() {
+            link.close();
         }
         self.reason.notify_one();
     }
@@ -340,7 +342,7 @@ mod tests {
         sentinel.names(&named);
         let set = set_of(&env, vec![sentinel.endpoint.clone()]);
         set.look(env.now() + PATIENCE).await.unwrap();
-        assert_eq!(locked(&set.seats).len(), MOST);
+        assert_eq!(locked(&set.links).len(), MOST);
     }
 
     /// No number of Sentinels makes an older configuration believed immediately. A majority that
@@ -398,17 +400,17 @@ mod tests {
         let at: Vec<Endpoint> = sentinels.iter().map(|sentinel| sentinel.endpoint.clone()).collect();
         sentinels[0].names(&[(&at[1], "before"), (&at[2], "after")]);
         let set = set_of(&env, vec![at[0].clone()]);
-        let seats = || locked(&set.seats).iter().map(|seat| seat.endpoint.to_string()).collect::<Vec<_>>();
+        let links = || locked(&set.links).iter().map(|link| link.endpoint.to_string()).collect::<Vec<_>>();
         let named = |known: usize| at.iter().take(known).map(ToString::to_string).collect::<Vec<_>>();
         set.look(env.now() + PATIENCE).await.unwrap();
-        assert_eq!(seats(), named(3));
+        assert_eq!(links(), named(3));
         // The own ids become known only once these Sentinels have been asked themselves.
         for _ in 0..20 {
             set.look(env.now() + PATIENCE).await.unwrap();
-            if seats().len() < 3 {
+            if links().len() < 3 {
                 break;
             }
         }
-        assert_eq!(seats(), named(2));
+        assert_eq!(links(), named(2));
     }
 }

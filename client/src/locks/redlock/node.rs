@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::explain::explained_alone;
 use crate::key::Key;
 use crate::rights;
-use crate::route::{Lane, Request};
+use crate::route::{Request, RequestPath};
 use crate::script::{Call, script};
 use crate::session::Session;
 use crate::work::Trouble;
@@ -79,11 +79,11 @@ pub(super) async fn claim(
         return;
     };
     let mut unanswered = Some(unanswered);
-    let mut lane = None;
+    let mut path = None;
     let fate = {
         let attended = async {
-            let reply = set(&session, &claim, &mut lane, || claim.lease).await;
-            if reply.is_ok() || lane.is_none() {
+            let reply = set(&session, &claim, &mut path, || claim.lease).await;
+            if reply.is_ok() || path.is_none() {
                 unanswered = None;
             }
             // The count may have ended without this vote.
@@ -91,7 +91,7 @@ pub(super) async fn claim(
             let _ = votes.send(vote(reply)).await;
             while let Some(until) = again.recv().await {
                 // This vote is not counted: the next renewal sees if the node has the lock.
-                let _ = set(&session, &claim, &mut lane, || until - env.boottime()).await;
+                let _ = set(&session, &claim, &mut path, || until - env.boottime()).await;
             }
             std::future::pending().await
         };
@@ -104,14 +104,14 @@ pub(super) async fn claim(
     if fate == Fate::Left {
         return;
     }
-    let Some(lane) = lane else {
+    let Some(path) = path else {
         // Nothing was sent, so there is nothing to free.
         let _ = freed.send(Ok(false)).await;
         return;
     };
     let _under_way = session.ctx.work.begin();
     let limit = env.now() + claim.lease + session.config.response_timeout;
-    let done = match within(&*env, limit, pin!(free(&session, &claim, lane, &word.trouble))).await {
+    let done = match within(&*env, limit, pin!(free(&session, &claim, path, &word.trouble))).await {
         Some(done) => done,
         None => Err(word.trouble.overdue(session.config.response_limit())),
     };
@@ -120,21 +120,21 @@ pub(super) async fn claim(
 }
 
 /// Sets one node, if no owner has it, for the time that `left` returns when the request is sent.
-/// `lane` is set as soon as anything may have been sent.
+/// `path` is set as soon as anything may have been sent.
 async fn set(
     session: &Session,
     claim: &Claim,
-    lane: &mut Option<Lane>,
+    path: &mut Option<RequestPath>,
     left: impl Fn() -> Duration + Send,
 ) -> Result<Value> {
     let slot = claim.lock.slot();
-    // Taking a lane on a new connection ends the old one, as in `free`.
-    let lane = lane.insert(session.router.lane(slot).await?);
+    // Taking a path on a new connection ends the old one, as in `free`.
+    let path = path.insert(session.router.path(slot).await?);
     let lease = left();
     if millis(lease) == 0 {
         return Ok(Value::Nil);
     }
-    session.router.once(slot, lane, &Request::Question(&claim.set(lease))).await
+    session.router.once(slot, path, &Request::Question(&claim.set(lease))).await
 }
 
 fn vote(reply: Result<Value>) -> Vote {
@@ -147,12 +147,12 @@ fn vote(reply: Result<Value>) -> Vote {
 }
 
 /// Retries until the node answers. The caller stops it once the lease has ended.
-async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Trouble) -> Result<bool> {
+async fn free(session: &Session, claim: &Claim, mut path: RequestPath, trouble: &Trouble) -> Result<bool> {
     let (env, slot) = (session.env(), claim.lock.slot());
     let call = claim.release();
     let mut repeats = 0;
     loop {
-        match free_once(session, claim, &mut lane, &call).await {
+        match free_once(session, claim, &mut path, &call).await {
             Ok(Value::Int(freed)) => return Ok(freed == 1),
             Ok(other) => return Err(Error::unexpected(&other)),
             Err(error) if error.is_final() => return Err(error),
@@ -160,10 +160,10 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
         }
         pause(env, session.config.retry_delay(env, repeats)).await;
         repeats += 1;
-        // Taking a lane on a new connection ends the old one, so no request in transit there
+        // Taking a path on a new connection ends the old one, so no request in transit there
         // arrives after this release.
-        if let Ok(next) = session.router.lane(slot).await {
-            lane = next;
+        if let Ok(next) = session.router.path(slot).await {
+            path = next;
         }
     }
 }
@@ -172,21 +172,21 @@ async fn free(session: &Session, claim: &Claim, mut lane: Lane, trouble: &Troubl
 ///
 /// There is no such command for an extension: `SET` with `IFEQ` would shorten a longer lease, and
 /// does not distinguish a node that has lost the lock.
-async fn free_once(session: &Session, claim: &Claim, lane: &mut Lane, call: &Call) -> Result<Value> {
+async fn free_once(session: &Session, claim: &Claim, path: &mut RequestPath, call: &Call) -> Result<Value> {
     let slot = claim.lock.slot();
-    if lane.connection.may_compare() {
+    if path.connection.may_compare() {
         let command = claim.release_by_command();
-        match session.router.once(slot, lane, &Request::Question(&command)).await {
+        match session.router.once(slot, path, &Request::Question(&command)).await {
             // The user may have the rights that the script needs.
             Err(error) if error.is_unknown_command() || error.is_server("NOPERM") => {
-                lane.connection.cannot_compare();
+                path.connection.cannot_compare();
             }
             // As in the script: a key of another kind belongs to another owner.
             Err(error) if error.is_server("WRONGTYPE") => return Ok(Value::Int(0)),
             done => return done,
         }
     }
-    session.router.once(slot, lane, &Request::Unconfirmed(call)).await
+    session.router.once(slot, path, &Request::Unconfirmed(call)).await
 }
 
 /// Asks one node for an extension. A node that has lost the lock says no. If a majority has
@@ -201,8 +201,8 @@ pub(super) async fn extend(
 ) {
     let call = EXTEND.call([&*claim.lock]).arg(&claim.value).arg(millis(lease));
     let asked = async {
-        let mut lane = session.router.lane_of(&call).await?;
-        session.router.once(call.slot(), &mut lane, &Request::Unconfirmed(&call)).await
+        let mut path = session.router.path_of(&call).await?;
+        session.router.once(call.slot(), &mut path, &Request::Unconfirmed(&call)).await
     };
     // An answer that takes longer than the requested lease is worthless.
     let limit = session.env().now() + lease;

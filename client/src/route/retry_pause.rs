@@ -32,7 +32,7 @@ impl Repeats {
 }
 
 /// The destination of a request when it began.
-pub(crate) struct Outlook {
+pub(crate) struct Destination {
     slot: Slot,
     node: NodeId,
     layout: Position,
@@ -40,10 +40,10 @@ pub(crate) struct Outlook {
 
 impl Router {
     /// Returns the present destination of requests for keys of `slot`.
-    pub(crate) fn outlook(&self, slot: Slot) -> Outlook {
+    pub(crate) fn destination(&self, slot: Slot) -> Destination {
         // Take the position first, so that a change in between is noticed.
         let layout = self.layout();
-        Outlook { slot, node: self.node_id(slot), layout }
+        Destination { slot, node: self.node_id(slot), layout }
     }
 
     /// Completes after `delay`, or as soon as another server than in `from` is the destination.
@@ -51,7 +51,13 @@ impl Router {
     ///
     /// The delay keeps callers from hammering a server that refuses them. A new server has not
     /// refused yet, so no delay is needed.
-    pub(crate) async fn pause(&self, from: &Outlook, error: &Error, delay: Duration, repeats: &mut Repeats) {
+    pub(crate) async fn pause(
+        &self,
+        from: &Destination,
+        error: &Error,
+        delay: Duration,
+        repeats: &mut Repeats,
+    ) {
         let _looking = self.route.awaited();
         let ended = self.env.sleep_until(self.env.now() + delay);
         let elsewhere = async {
@@ -70,7 +76,7 @@ impl Router {
         }
     }
 
-    fn is_elsewhere(&self, from: &Outlook, error: &Error) -> bool {
+    fn is_elsewhere(&self, from: &Destination, error: &Error) -> bool {
         // A node that fails because other nodes are missing may succeed after the replacement of
         // any of them. Other errors concern only the node of the slot.
         let by_slot = self.route.divides() && remedy(error) != Remedy::Look;

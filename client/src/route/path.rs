@@ -29,14 +29,14 @@ const PAUSE: (Duration, Duration) = (Duration::from_millis(50), Duration::from_m
 
 /// The node and connection that one request uses.
 #[derive(Clone)]
-pub(crate) struct Lane {
+pub(crate) struct RequestPath {
     pub(crate) node: Arc<Node>,
     pub(crate) connection: Arc<Connection>,
     /// Set while the slot is being moved to this node, which accepts the request only after ASKING.
     asking: bool,
 }
 
-impl Lane {
+impl RequestPath {
     /// Runs a call once, followed by the commands of its confirmation.
     pub(crate) async fn run(
         &self,
@@ -100,21 +100,21 @@ pub(crate) struct Trail {
 }
 
 impl Router {
-    /// Returns the lane to the node that has `slot`. An error is always definite: nothing was sent.
-    pub(crate) async fn lane(&self, slot: Slot) -> Result<Lane> {
+    /// Returns the path to the node that has `slot`. An error is always definite: nothing was sent.
+    pub(crate) async fn path(&self, slot: Slot) -> Result<RequestPath> {
         self.ready().await?;
         let node = self.node(slot);
         let connection = node.connection().await?;
-        Ok(Lane { node, connection, asking: false })
+        Ok(RequestPath { node, connection, asking: false })
     }
 
-    /// Returns the lane to the node that has the keys of `call`.
+    /// Returns the path to the node that has the keys of `call`.
     ///
     /// # Errors
-    /// As [`Router::lane`], and when no node has all of the keys.
-    pub(crate) async fn lane_of(&self, call: &Call) -> Result<Lane> {
+    /// As [`Router::path`], and when no node has all of the keys.
+    pub(crate) async fn path_of(&self, call: &Call) -> Result<RequestPath> {
         self.check(call)?;
-        self.lane(call.slot()).await
+        self.path(call.slot()).await
     }
 
     /// Refuses a call whose keys are in different slots of a cluster. A name with a brace but no
@@ -135,31 +135,36 @@ impl Router {
         Trail { slot, steps: 0, visited: Vec::new(), replicas: Vec::new(), until }
     }
 
-    /// Sends one request, and sends it again wherever the nodes redirect it. Sets `lane` to the
-    /// lane last used.
-    pub(crate) async fn once(&self, slot: Slot, lane: &mut Lane, request: &Request<'_>) -> Result<Value> {
+    /// Sends one request, and sends it again wherever the nodes redirect it. Sets `path` to the
+    /// path last used.
+    pub(crate) async fn once(
+        &self,
+        slot: Slot,
+        path: &mut RequestPath,
+        request: &Request<'_>,
+    ) -> Result<Value> {
         let mut trail = self.trail(slot);
         loop {
-            match lane.send(request).await {
+            match path.send(request).await {
                 // Boxed because it is rare and its future is large: it must not enlarge every
                 // request.
-                Err(error) => Box::pin(self.follow(lane, &mut trail, error, request.key())).await?,
+                Err(error) => Box::pin(self.follow(path, &mut trail, error, request.key())).await?,
                 done => return done,
             }
         }
     }
 
-    /// Sets `lane` to where the request must go after `error`. Returns `error` if it allows no
-    /// other lane. `key` is a key of the request, if it is a script.
+    /// Sets `path` to where the request must go after `error`. Returns `error` if it allows no
+    /// other path. `key` is a key of the request, if it is a script.
     pub(crate) async fn follow(
         &self,
-        lane: &mut Lane,
+        path: &mut RequestPath,
         trail: &mut Trail,
         error: Error,
         key: Option<&str>,
     ) -> Result<()> {
         if self.route.follows_masters() {
-            return Box::pin(self.follow_master(lane, trail, error, key)).await;
+            return Box::pin(self.follow_master(path, trail, error, key)).await;
         }
         let remedy = remedy(&error);
         if !matches!(remedy, Remedy::Redirect(_) | Remedy::Wait) || !self.route.divides() {
@@ -169,35 +174,35 @@ impl Router {
             return Err(error.made_transient());
         }
         trail.steps += 1;
-        trail.visited.push(lane.node.id());
+        trail.visited.push(path.node.id());
         if let Remedy::Redirect(to) = &remedy {
-            let Some(id) = self.route.follow(to, &lane.connection.endpoint) else { return Err(error) };
+            let Some(id) = self.route.follow(to, &path.connection.endpoint) else { return Err(error) };
             if trail.visited.contains(&id) {
                 self.hesitate().await;
             }
             let node = self.node_of(id);
             let connection = node.connection().await?;
-            *lane = Lane { node, connection, asking: to.once };
+            *path = RequestPath { node, connection, asking: to.once };
         } else {
             // The request has several keys of a slot that is being moved, some on either node. Wait
             // until all are on one node.
             self.hesitate().await;
-            *lane = self.lane(trail.slot).await?;
+            *path = self.path(trail.slot).await?;
         }
         Ok(())
     }
 
-    /// Sets `lane` to the master of the server that has refused the request because it is a
+    /// Sets `path` to the master of the server that has refused the request because it is a
     /// replica.
     async fn follow_master(
         &self,
-        lane: &mut Lane,
+        path: &mut RequestPath,
         trail: &mut Trail,
         error: Error,
         key: Option<&str>,
     ) -> Result<()> {
-        let Some(named) = named_master(lane, &error, key).await else { return Err(error) };
-        let replica = lane.connection.endpoint.clone();
+        let Some(named) = named_master(path, &error, key).await else { return Err(error) };
+        let replica = path.connection.endpoint.clone();
         trail.replicas.push(replica.clone());
         let is_loop = trail.replicas.iter().any(|replica| replica.is_at(&named.host, named.port));
         if is_loop
@@ -207,8 +212,8 @@ impl Router {
         {
             return Err(error);
         }
-        lane.connection.retire();
-        *lane = self.lane(trail.slot).await?;
+        path.connection.retire();
+        *path = self.path(trail.slot).await?;
         Ok(())
     }
 
@@ -219,17 +224,17 @@ impl Router {
     }
 }
 
-/// Returns the master that the server of `lane` names after it has refused a request with `error`.
+/// Returns the master that the server of `path` names after it has refused a request with `error`.
 ///
 /// A server refuses the commands of a script with READONLY, which names no master. Reading the
 /// script's key with a plain command does.
-async fn named_master(lane: &Lane, error: &Error, key: Option<&str>) -> Option<MasterAddress> {
+async fn named_master(path: &RequestPath, error: &Error, key: Option<&str>) -> Option<MasterAddress> {
     if let named @ Some(_) = master(error) {
         return named;
     }
-    let key = key.filter(|_| error.is_server("READONLY") && lane.connection.is_redirected())?;
+    let key = key.filter(|_| error.is_server("READONLY") && path.connection.is_redirected())?;
     let mut get = redis::cmd("GET");
     get.arg(key);
-    let asked = lane.node.limited(&lane.connection, pin!(lane.connection.call(&get))).await;
+    let asked = path.node.limited(&path.connection, pin!(path.connection.call(&get))).await;
     asked.err().as_ref().and_then(master)
 }

@@ -28,7 +28,7 @@ const DIAL: Duration = Duration::from_secs(3);
 const SWITCHES: &str = "+switch-master";
 
 /// A Sentinel that the client asks.
-pub(super) struct Seat {
+pub(super) struct SentinelLink {
     pub(super) endpoint: Endpoint,
     /// True if the application named it; false if another Sentinel did.
     pub(super) is_configured: bool,
@@ -65,7 +65,7 @@ pub(super) struct View {
     pub(super) others: Vec<(String, u16, String)>,
 }
 
-impl Seat {
+impl SentinelLink {
     pub(super) fn new(endpoint: Endpoint, is_configured: bool) -> Arc<Self> {
         Arc::new(Self {
             endpoint,
@@ -106,15 +106,15 @@ impl Seat {
         // Runs in its own task: an answer that comes after the caller has stopped waiting still
         // counts as one.
         let (answer, answered) = oneshot::channel();
-        let (seat, master, clock) = (self.clone(), master.to_owned(), env.clone());
+        let (link, master, clock) = (self.clone(), master.to_owned(), env.clone());
         env.spawn(Box::pin(async move {
-            let told = within(&*clock, clock.now() + SILENCE, pin!(seat.ask(&connection, &master))).await;
+            let told = within(&*clock, clock.now() + SILENCE, pin!(link.ask(&connection, &master))).await;
             let told =
-                told.unwrap_or_else(|| Err(refused(&seat.endpoint, "it does not answer").made_indefinite()));
+                told.unwrap_or_else(|| Err(refused(&link.endpoint, "it does not answer").made_indefinite()));
             if told.as_ref().is_err_and(|error| !error.is_definite()) {
                 connection.retire();
             }
-            let mut state = locked(&seat.state);
+            let mut state = locked(&link.state);
             // Leave the state alone if another connection has been made since.
             if state.connection.as_ref().is_none_or(|current| Arc::ptr_eq(current, &connection)) {
                 state.asked_since = None;
@@ -149,9 +149,9 @@ impl Seat {
             !std::mem::replace(&mut state.is_dialling, true)
         };
         if begins {
-            let (seat, env, master, reason) = (self.clone(), env.clone(), master.to_owned(), reason.clone());
+            let (link, env, master, reason) = (self.clone(), env.clone(), master.to_owned(), reason.clone());
             let dialling = env.clone();
-            dialling.spawn(Box::pin(async move { seat.dial(&env, master, reason).await }));
+            dialling.spawn(Box::pin(async move { link.dial(&env, master, reason).await }));
         }
         tokio::select! {
             biased;
@@ -372,17 +372,17 @@ mod tests {
     }
 
     /// Starts a Sentinel; returns it with a function that asks it about `m`.
-    async fn seat() -> (Scripted, impl AsyncFn() -> Result<Option<View>>) {
+    async fn link() -> (Scripted, impl AsyncFn() -> Result<Option<View>>) {
         let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
         let sentinel = Scripted::start(&env).await;
-        let seat = Seat::new(sentinel.endpoint.clone(), true);
-        let view = async move || seat.view(&env, "m", &Arc::default(), env.now() + DIAL).await;
+        let link = SentinelLink::new(sentinel.endpoint.clone(), true);
+        let view = async move || link.view(&env, "m", &Arc::default(), env.now() + DIAL).await;
         (sentinel, view)
     }
 
     #[tokio::test]
     async fn a_sentinel_that_knows_no_such_master_is_no_error_and_any_other_refusal_is() {
-        let (sentinel, view) = seat().await;
+        let (sentinel, view) = link().await;
         sentinel.describes("10.0.0.1", 2, 0);
         let known = view().await.unwrap().expect("it knows the master");
         assert_eq!((known.host.as_str(), known.port, known.replicas), ("10.0.0.1", 6379, 2));
@@ -397,7 +397,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_sentinel_is_asked_for_the_others_when_their_number_has_changed_and_there_are_some() {
-        let (sentinel, view) = seat().await;
+        let (sentinel, view) = link().await;
         for (others, is_asked) in [(0, false), (0, false), (2, true), (2, false), (0, false), (1, true)] {
             sentinel.describes("10.0.0.1", 0, others);
             view().await.unwrap().expect("it knows the master");

@@ -31,7 +31,7 @@ const WORKERS: usize = 16;
 const MOST: usize = 50_000;
 
 /// The waiters of one client that have left but still have places.
-pub(crate) struct Departures {
+pub(crate) struct QueueLeave {
     env: Arc<dyn Env>,
     config: Arc<Config>,
     router: Arc<Router>,
@@ -76,7 +76,7 @@ struct Batch {
     waiters: Vec<(String, Place)>,
 }
 
-impl Departures {
+impl QueueLeave {
     pub(crate) fn new(
         env: Arc<dyn Env>,
         config: Arc<Config>,
