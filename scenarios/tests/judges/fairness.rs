@@ -10,11 +10,12 @@
 //! owner has a call under way, and its host does not stand still. A grant of a first hold overtakes
 //! every live place before that of its owner, and all live places if its owner has none.
 //!
-//! A live place is lost when its owner leaves the queue of a node that had it. Later events show if
-//! the owner had given up. If it is seen to wait on, at a later instant before its call is over,
-//! then it was swept: it is woken, granted or in a queue again, reports that it waits, or the run
-//! ends. Grants in the meantime overtook it only if it was swept. A place that is lost and in a
-//! queue again at the same instant was not lost.
+//! A place that is not given up is lost when its owner, whose call is under way, leaves the queue
+//! of a node that had it. Later events show if the owner had given up. It had not if it is seen to
+//! wait on, at a later instant before its call is over: it is woken, granted or in a queue again,
+//! reports that it waits, or the run ends while its host does not stand still. Then grants in the
+//! meantime overtook it, and it was swept if its place was alive when it was lost. Otherwise
+//! neither counts. A place that is lost and in a queue again at the same instant was not lost.
 //!
 //! The layer is violated iff an owner was overtaken or swept. Nothing is judged without a fair
 //! lock, or if no owner was ever behind another in a queue.
@@ -185,14 +186,13 @@ impl<'a> Told<'a> {
     /// Returns how often a place was swept, and how often it was overtaken.
     fn wrongs(&self, place: &Place, places: &[Place]) -> (usize, usize) {
         let Place { owner, taken, .. } = *place;
-        let alive = |at: usize| {
-            self.own(owner).any(|call| call.under_way(at))
-                && !still(self.history, self.history.client_of(owner), at)
-                && !self.given_up(owner, taken.0, at)
-        };
-        // The event at which it was lost, while it is, and the number of grants that passed it
-        // since.
-        let mut lost: Option<(&Event, usize)> = None;
+        let waiting =
+            |at: usize| self.own(owner).any(|call| call.under_way(at)) && !self.given_up(owner, taken.0, at);
+        let is_still = |at: usize| still(self.history, self.history.client_of(owner), at);
+        let alive = |at: usize| waiting(at) && !is_still(at);
+        // The event at which it was lost, while it is, 1 if it was alive then, and the number of
+        // grants that passed it since.
+        let mut lost: Option<(&Event, usize, usize)> = None;
         let (mut swept, mut overtaken) = (0, 0);
         for number in self.numbers.iter().copied().filter(|number| place.lasts(*number)) {
             let event = self.event(number);
@@ -202,8 +202,8 @@ impl<'a> Told<'a> {
             let waits_on = (of_lock && (waits(event, owner) || is_woken(event, owner)))
                 || granted == Some(owner)
                 || shown.is_some_and(|waiters| waiters.contains(&owner));
-            if waits_on && let Some((_, passed)) = lost.filter(|(since, _)| since.at < event.at) {
-                (swept, overtaken, lost) = (swept + 1, overtaken + passed, None);
+            if waits_on && let Some((_, was_alive, passed)) = lost.filter(|(since, ..)| since.at < event.at) {
+                (swept, overtaken, lost) = (swept + was_alive, overtaken + passed, None);
             }
             if self.ends_call(owner, number) {
                 lost = None;
@@ -212,22 +212,25 @@ impl<'a> Told<'a> {
                 let had = self.queue(event.host, number).is_some_and(|had| had.contains(&owner));
                 if now.contains(&owner) {
                     lost = None;
-                } else if had && alive(number) && lost.is_none() {
-                    lost = Some((event, 0));
+                } else if had && waiting(number) && lost.is_none() {
+                    lost = Some((event, usize::from(alive(number)), 0));
                 }
             }
             if let Some(granted) = granted.filter(|granted| *granted != owner) {
                 let of_granted = places.iter().find(|other| other.owner == granted && other.lasts(number));
                 if alive(number) && of_granted.is_none_or(|other| taken < other.taken) {
                     match &mut lost {
-                        Some((_, passed)) => *passed += 1,
+                        Some((.., passed)) => *passed += 1,
                         None => overtaken += 1,
                     }
                 }
             }
         }
+        let last = self.history.events.len() - 1;
         match lost {
-            Some((_, passed)) if place.ended.is_none() => (swept + 1, overtaken + passed),
+            Some((_, was_alive, passed)) if place.ended.is_none() && !is_still(last) => {
+                (swept + was_alive, overtaken + passed)
+            }
             _ => (swept, overtaken),
         }
     }

@@ -6,6 +6,11 @@
 //! owner is swept if it leaves the queue without having got the lock or given up, for whatever
 //! reason: a client with a wrong clock removed it, or a failover went to a node without the queue.
 //!
+//! The queue loses an owner that gives up before the owner's call returns. So an owner that left
+//! the queue counts as swept, and as overtaken since, only once it is seen to wait on. If its host
+//! was paused when it left, it was rightly removed as dead, and only overtakes after the pause
+//! count. If its host is paused when the run ends, its call may have been about to end.
+//!
 //! When its call ends, the owner has given its place up, and the place no longer counts. The place
 //! itself lasts as long as the server's queue has it: those behind came later, so an owner that
 //! asks again in that time is ahead of them as before. The place counts again once the owner is
@@ -58,9 +63,18 @@ struct Line {
     queues: BTreeMap<Host, Vec<Owner>>,
     /// The latest copy of the queue on each replica.
     copies: BTreeMap<Host, Vec<Owner>>,
-    /// The owners that left a queue and are not yet known to have given up or to wait on: the
-    /// instant, and the owners that passed them since, with the instant of each.
-    gone: BTreeMap<Owner, (True, Vec<(True, Owner)>)>,
+    /// The owners that left a queue and are not yet known to have given up or to wait on.
+    gone: BTreeMap<Owner, Gone>,
+}
+
+/// A waiter's departure from a queue.
+#[derive(Debug)]
+struct Gone {
+    at: True,
+    /// True if the waiter was alive when it left.
+    was_alive: bool,
+    /// The owners that passed it since, each with its instant.
+    passed: Vec<(True, Owner)>,
 }
 
 impl Line {
@@ -98,7 +112,11 @@ struct State {
 
 impl State {
     fn alive(&self, history: &History, lock: Lock, owner: Owner) -> bool {
-        self.asking.contains(&(lock, owner)) && !self.standing_still.contains(&history.client_of(owner))
+        self.asking.contains(&(lock, owner)) && !self.stands_still(history, owner)
+    }
+
+    fn stands_still(&self, history: &History, owner: Owner) -> bool {
+        self.standing_still.contains(&history.client_of(owner))
     }
 
     /// Records that the owner is seen to wait, whatever it had given up.
@@ -108,14 +126,14 @@ impl State {
         places.filter(|place| place.owner == owner).for_each(|place| place.given_up = false);
     }
 
-    /// Records that the owner is seen to wait on: if it had left the queue, it was swept.
+    /// Records that the owner is seen to wait on: if it left the queue alive, it was swept.
     fn waits_on(&mut self, lock: Lock, owner: Owner, now: True) {
         let Some(line) = self.lines.get_mut(&lock) else { return };
         // In the same instant, its own grant may have taken it out.
-        if line.gone.get(&owner).is_some_and(|(at, _)| *at < now)
-            && let Some((at, passed)) = line.gone.remove(&owner)
+        if line.gone.get(&owner).is_some_and(|gone| gone.at < now)
+            && let Some(Gone { at, was_alive, passed }) = line.gone.remove(&owner)
         {
-            self.wrongs.push((lock, owner, Wrong::Swept { at }));
+            self.wrongs.extend(was_alive.then_some((lock, owner, Wrong::Swept { at })));
             self.wrongs.extend(passed.into_iter().map(|(at, by)| (lock, owner, Wrong::Overtaken { by, at })));
         }
     }
@@ -142,11 +160,12 @@ impl State {
             }
         }
         for owner in before.into_iter().flatten().filter(|owner| !waiters.contains(owner)) {
-            if self.alive(history, lock, owner)
+            let was_alive = self.alive(history, lock, owner);
+            if self.asking.contains(&(lock, owner))
                 && let Some(line) = self.lines.get_mut(&lock)
                 && line.stands(owner)
             {
-                line.gone.entry(owner).or_insert_with(|| (now, Vec::new()));
+                line.gone.entry(owner).or_insert(Gone { at: now, was_alive, passed: Vec::new() });
             }
         }
     }
@@ -180,7 +199,7 @@ impl State {
         for passed in ahead {
             let line = self.lines.entry(lock).or_default();
             match line.gone.get_mut(&passed) {
-                Some((_, by)) => by.push((now, owner)),
+                Some(gone) => gone.passed.push((now, owner)),
                 None => self.wrongs.push((lock, passed, Wrong::Overtaken { by: owner, at: now })),
             }
         }
@@ -247,9 +266,9 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             _ => {}
         }
     }
-    // An owner whose call is under way at the end of the run had not given up.
-    let left: Vec<(Lock, Owner)> =
-        state.lines.iter().flat_map(|(lock, line)| line.gone.keys().map(|owner| (*lock, *owner))).collect();
+    // An owner whose call is under way at the end of the run had not given up, unless it is paused.
+    let left = state.lines.iter().flat_map(|(lock, line)| line.gone.keys().map(|owner| (*lock, *owner)));
+    let left: Vec<(Lock, Owner)> = left.filter(|(_, owner)| !state.stands_still(history, *owner)).collect();
     for (lock, owner) in left {
         state.waits_on(lock, owner, True::MAX);
     }
@@ -554,5 +573,32 @@ mod tests {
         let story = queue().at(100).queue("m", &["c3"]).at(200).life("c2", Life::Crashed);
         let story = story.at(300).unlocks("c1", "m").granted("m", "c3", 1_000).queue("m", &[]);
         assert_eq!(first_line("fairness", &story.ends(60_000)), "holds overtakes=0 swept=0");
+    }
+
+    /// C2 is paused while it leaves the queue, and C3 gets the lock before C2 does anything.
+    fn passed_after_a_pause() -> Story {
+        let story = queue().at(45).life("c2", Life::Paused).at(50).queue("m", &["c3"]);
+        let story = story.at(100).life("c2", Life::Resumed).unlocks("c1", "m");
+        story.at(120).granted("m", "c3", 1_000).queue("m", &[]).returns("c3", Outcome::Ok).at(130)
+    }
+
+    /// C2 had given up before the pause, and learns at 130 ms that its place is gone. Regression:
+    /// the grant to C3 counted as an overtake.
+    #[test]
+    fn a_pause_while_a_place_is_given_up_accuses_no_owner() {
+        let story = passed_after_a_pause().returns("c2", Outcome::Refused);
+        assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
+        let story = passed_after_a_pause().woken("c2", Wake::Timer);
+        assert_eq!(first_line("fairness", &story.ends(1_000)), "violated overtakes=1 swept=0");
+    }
+
+    /// C2 is paused from soon after it left the queue until the end. Regression: C2 counted as
+    /// swept, although it may have given up.
+    #[test]
+    fn who_is_paused_when_the_run_ends_may_have_given_up() {
+        let paused = || queue().at(50).queue("m", &["c3"]).at(55).life("c2", Life::Paused);
+        assert_eq!(first_line("fairness", &paused().ends(1_000)), "holds overtakes=0 swept=0");
+        let resumed = paused().at(60).life("c2", Life::Resumed);
+        assert_eq!(first_line("fairness", &resumed.ends(1_000)), "violated overtakes=0 swept=1");
     }
 }
