@@ -9,17 +9,18 @@
 //! it holds the lock: the stall might have continued.
 //!
 //! A lock never worked if no owner ever reported that it believes it holds it, and all its
-//! acquisitions that came back, at least one, ended with an error, the first of them before any
-//! fault began. Such a lock violates nothing and leaves the layer undecided.
+//! acquisitions that came back ended with an error, at least one of them before any fault began
+//! that could concern it. A fault concerns no call if it has targets, and all of them are clients
+//! other than that of the call. Such a lock violates nothing and leaves the layer undecided.
 
 use std::{collections::BTreeSet, time::Duration};
 
-use lockstorm::judge::history::{Event, EventKind, History, Lock, Outcome};
+use lockstorm::judge::history::{Event, EventKind, Fault, History, Host, HostKind, Lock, Outcome};
 use lockstorm_world::time::True;
 
 use crate::{
     Answer,
-    past::{Stretch, believed, calls, given_up, pairs},
+    past::{Asked, Stretch, believed, calls, given_up, pairs},
 };
 
 /// The spans in which owners wanted a lock: one for each success, and one for each want without
@@ -74,11 +75,17 @@ fn is_believed_from(history: &History, lock: Lock, at: True) -> bool {
 fn never_worked(history: &History, lock: Lock) -> bool {
     let calls = calls(history);
     let acquires = calls.iter().filter(|call| call.acquires() && call.lock == lock);
-    let returned: Vec<_> = acquires.filter_map(|call| Some((call.times(history).1, call.outcome?))).collect();
-    let before_faults = |at: True| history.faults.iter().all(|fault| at < fault.from);
+    let returned: Vec<_> = acquires.filter_map(|call| Some((call, call.outcome?))).collect();
+    let is_client = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Client;
+    let before_faults = |call: &Asked<'_>| {
+        let client = history.events[call.made].host;
+        let others = |fault: &Fault| fault.targets.iter().all(|host| is_client(*host) && *host != client);
+        let concerning = history.faults.iter().filter(|fault| fault.targets.is_empty() || !others(fault));
+        concerning.map(|fault| fault.from).all(|from| call.times(history).1 < from)
+    };
     !is_believed_from(history, lock, True::ZERO)
         && returned.iter().all(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }))
-        && returned.iter().any(|(at, _)| before_faults(*at))
+        && returned.iter().any(|(call, _)| before_faults(call))
 }
 
 pub(crate) fn judge(history: &History) -> Answer {

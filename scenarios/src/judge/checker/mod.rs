@@ -14,7 +14,7 @@ mod tests;
 use std::time::Duration;
 
 use crate::judge::{
-    history::{Bounds, History},
+    history::{Bounds, History, Lock},
     verdict::{Finding, Measure, Verdict},
 };
 
@@ -93,6 +93,19 @@ impl Checker {
 /// Returns the bound of a checker whose measure may be as large as a file's `run.progress`.
 fn up_to_progress(measure: &str, Bounds { progress, .. }: Bounds) -> String {
     format!("`{measure}` up to `run.progress`, {progress:?} if left out")
+}
+
+/// Returns true if this violation is a stall of one of these locks, which
+/// [never worked](never_worked) in another run of the scenario: faults are not the reason for it.
+pub(crate) fn is_of_setup(finding: &Finding, broken: &[Lock]) -> bool {
+    let lock = finding.verdict.witness().and_then(|witness| witness.lock);
+    finding.checker == questions::progress::PROGRESS.name && lock.is_some_and(|lock| broken.contains(&lock))
+}
+
+/// Returns the locks that could not be acquired because of the setup of the run, whatever the later
+/// faults.
+pub(crate) fn never_worked(history: &History) -> Vec<Lock> {
+    questions::progress::broken(&Evidence::of(history))
 }
 
 /// Answers all questions about a history, in the order of [`LIST`]. The events of lockstorm's own

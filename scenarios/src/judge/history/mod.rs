@@ -231,6 +231,14 @@ impl History {
         self.faults[fault].until = Some(at);
     }
 
+    /// Returns true if a client's calls may fail because of a fault: it has a target that is the
+    /// client or no client at all, or it has no target.
+    pub(crate) fn may_concern(&self, fault: &Fault, client: Host) -> bool {
+        let is_other =
+            |host: &Host| *host != client && self.header.hosts[usize::from(host.0)].kind == HostKind::Client;
+        fault.targets.is_empty() || !fault.targets.iter().all(is_other)
+    }
+
     /// Returns the clocks of a host.
     pub fn clock(&self, host: Host) -> &Clock {
         &self.clocks[host.0 as usize]

@@ -38,7 +38,7 @@ use crate::{
     },
     judge::{
         checker::{self, Checker, many},
-        history::{Ended, HostKind},
+        history::{Ended, HostKind, Lock},
         verdict::{Expectation, Match, Verdict},
     },
     run::{
@@ -70,6 +70,8 @@ pub struct Search<'a> {
     brute: bool,
     /// True to continue after a violation.
     all: bool,
+    /// The locks that never worked in the run without faults.
+    broken: Vec<Lock>,
 }
 
 /// The result of a search.
@@ -170,7 +172,8 @@ impl<'a> Search<'a> {
         };
         let checkers = checker::LIST.iter().filter(is_hunted).collect();
         let hunt = scenario.hunt.clone().unwrap_or_default();
-        Search { scenario, seed, hunt, jobs: 1, budget: BUDGET, checkers, brute: false, all: false }
+        let (brute, all, broken) = (false, false, Vec::new());
+        Search { scenario, seed, hunt, jobs: 1, budget: BUDGET, checkers, brute, all, broken }
     }
 
     /// Sets the most faults of one run: one or two. Other numbers count as the nearer of them.
@@ -236,12 +239,13 @@ impl<'a> Search<'a> {
         let (base, outcome) = self.play(&[], TraceRetention::All);
         told(base.simulated);
         let moments = Moments::of(&outcome);
+        let with_faults = Search { broken: checker::never_worked(&outcome.history), ..self.clone() };
         drop(outcome);
         (count.hunted.instants, count.hunted.in_chains) = moments.count();
         count.note(&base);
         count.hunted.end = match base.violated.first().filter(|_| !self.all) {
             Some(violated) => self.found(Vec::new(), violated),
-            None => self.search(&bounds, &moments, &base, &mut count),
+            None => with_faults.search(&bounds, &moments, &base, &mut count),
         };
         if matches!(count.hunted.end, End::HoldsWithin) && count.hunted.given_up > 0 {
             count.hunted.end = End::GivenUp;
@@ -352,7 +356,8 @@ impl<'a> Search<'a> {
         let outcome = run(&plan, "hunt", Engine::Event, keep);
         let findings = checker::check(&outcome.history);
         let verdict = |checker: &&Checker| {
-            findings.iter().find(|finding| finding.checker == checker.name).map(|finding| &finding.verdict)
+            let found = findings.iter().find(|finding| finding.checker == checker.name);
+            found.filter(|found| !checker::is_of_setup(found, &self.broken)).map(|found| &found.verdict)
         };
         let violated = self.checkers.iter().filter_map(|checker| match verdict(checker) {
             Some(Verdict::Violated { witness }) => Some((checker.name, witness.summary.clone())),

@@ -1,7 +1,10 @@
 //! The reductions are sound, the results do not depend on threads, and violations are found again.
 
 use super::{End, Hunted, Search};
-use crate::file::scenario::{Scenario, parse};
+use crate::{
+    file::scenario::{Scenario, parse},
+    judge::verdict::Match,
+};
 
 /// Three clients. The second asks while the first holds the lock, and the third right after the
 /// first one's lease.
@@ -112,4 +115,36 @@ fn violated_claims_are_found_without_the_faults_of_their_files() {
         assert_eq!((found.checker, found.placed.len()), (name, 1), "{path}");
         assert_eq!(found.scenario.fault.len(), 1, "{path}: the faults of the file are left out");
     }
+}
+
+/// The node has no memory for a key, with or without a fault. Regression: a pause before the first
+/// acquisition, without an effect, counted as the reason why no owner ever got the lock.
+#[test]
+fn faults_are_no_reason_for_a_lock_that_never_works() {
+    let text = r#"
+[node.m]
+config = { maxmemory = "1", maxmemory-policy = "noeviction" }
+[network]
+latency = "1ms"
+[lock]
+subject = "token-lock"
+lease = "1s"
+[client.c1]
+steps = [{ at = "1s", try_acquire = {} }, { at = "5s", acquire = { wait = "20s" } }]
+[run]
+storm = "4s"
+calm = "30s"
+progress = "2s"
+[expect]
+progress = "holds"
+[hunt]
+of = "m"
+kinds = ["pause"]
+latest = "2s"
+"#;
+    let scenario = scenario(text);
+    let hunted = quiet(Search::new(&scenario, 0));
+    assert!(matches!(hunted.end, End::HoldsWithin) && hunted.tried > 0, "{}", hunted.sentence());
+    assert_eq!(hunted.untested, ["progress"]);
+    assert_eq!(hunted.verdict(&scenario), Match::Undecided("no run put progress to the test".into()));
 }

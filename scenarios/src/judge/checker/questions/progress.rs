@@ -12,9 +12,10 @@
 //! this shows neither that the lock can be acquired nor that it cannot.
 //!
 //! The verdict is also undecided for a lock that never worked: no owner ever believed that it holds
-//! the lock, all acquisitions that returned in the run failed, and the first of them failed before
-//! any fault began. A password, a missing right or a library that cannot reach its server is part
-//! of the setup of the run, not an effect of the storm.
+//! the lock, all acquisitions that returned in the run failed, and one of them failed before any
+//! fault began that could concern it. Faults on other clients do not. A password, a missing right
+//! or a library that cannot reach its server is part of the setup of the run, not an effect of the
+//! storm.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -30,7 +31,7 @@ use crate::judge::{
         },
         up_to_progress,
     },
-    history::{EventKind, History, Lock, Outcome, Owner, Probe},
+    history::{EventKind, History, Host, Lock, Outcome, Owner, Probe},
     verdict::{Finding, Measure, Verdict, Witness},
 };
 
@@ -97,18 +98,24 @@ fn acquisitions<'e>(evidence: &'e Evidence<'_>, lock: Lock) -> impl Iterator<Ite
     evidence.calls.iter().filter(move |call| call.lock == lock && call.is_acquire())
 }
 
-/// Returns true if the lock could not be acquired because of the setup of the run, whatever the
-/// later faults.
+/// Returns the locks that could not be acquired because of the setup of the run, whatever the later
+/// faults.
+pub(in crate::judge::checker) fn broken(evidence: &Evidence<'_>) -> Vec<Lock> {
+    evidence.history.header.locks().filter(|lock| never_worked(evidence, *lock)).collect()
+}
+
 fn never_worked(evidence: &Evidence<'_>, lock: Lock) -> bool {
     let history = evidence.history;
     let believes = |kind: &EventKind| matches!(kind, EventKind::Believes { lock: of, .. } if *of == lock);
     if history.events.iter().any(|event| believes(&event.kind)) {
         return false;
     }
-    let returned = || acquisitions(evidence, lock).filter_map(|call| call.returned);
-    let all_failed = returned().all(|(_, outcome)| matches!(outcome, Outcome::Failed { .. }));
-    let first = returned().map(|(at, _)| at).min();
-    all_failed && first.is_some_and(|first| history.faults.iter().all(|fault| fault.from > first))
+    let returned = || acquisitions(evidence, lock).filter_map(|call| Some((call.host, call.returned?)));
+    let all_failed = returned().all(|(_, (_, outcome))| matches!(outcome, Outcome::Failed { .. }));
+    let is_later = |(client, (at, _)): (Host, (True, &Outcome))| {
+        history.faults.iter().all(|fault| fault.from > at || !history.may_concern(fault, client))
+    };
+    all_failed && returned().any(is_later)
 }
 
 /// Returns true if the call overlaps the stall, which may have begun in the storm.
@@ -135,7 +142,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let stalled = stalls.iter().map(length).max().unwrap_or_default();
     let in_storm = stalls.iter().map(whole).max().unwrap_or_default();
     let bound = header.bounds.progress;
-    let broken: Vec<Lock> = header.locks().filter(|lock| never_worked(evidence, *lock)).collect();
+    let broken = broken(evidence);
     let judged: Vec<&Stall> = stalls.iter().filter(|stall| !broken.contains(&stall.lock)).collect();
     let is_too_long = |stall: &&&Stall| {
         let length = length(stall);
@@ -180,10 +187,18 @@ fn asked_by_probe(evidence: &Evidence<'_>) -> String {
 
 /// Returns a sentence saying that the setup of the run prevented the lock from working.
 fn set_up(evidence: &Evidence<'_>, lock: Lock) -> String {
+    let history = evidence.history;
+    let first = acquisitions(evidence, lock).filter_map(|call| call.returned).map(|(at, _)| at).min();
+    let is_first = first.is_some_and(|first| history.faults.iter().all(|fault| fault.from > first));
     format!(
-        "`{}` never worked, whatever the storm did: no acquisition succeeded, and the first one failed before any fault. {}",
-        evidence.history.lock(lock).name,
-        turned_away(evidence.history, acquisitions(evidence, lock)).unwrap_or_default()
+        "`{}` never worked, whatever the storm did: no acquisition succeeded, and {}. {}",
+        history.lock(lock).name,
+        if is_first {
+            "the first one failed before any fault"
+        } else {
+            "one failed before any fault that could concern it"
+        },
+        turned_away(history, acquisitions(evidence, lock)).unwrap_or_default()
     )
 }
 
@@ -460,6 +475,22 @@ mod tests {
             .life("c2", Life::Crashed);
         let story = story.calm().at(40_000).life("c2", Life::Started).at(60_000).locks("c2", "m", 1_000);
         assert_eq!(first_line("progress", &story.ends(70_000)), "holds stalled=0ms stalled_in_storm=0ms");
+    }
+
+    /// C3 crashes before C1 is refused, which is no reason for the refusal. Regression: any earlier
+    /// fault counted as one. A fault on the node may be the reason.
+    #[test]
+    fn a_fault_on_another_client_is_no_reason_for_a_lock_that_never_works() {
+        let refused = |host: &str| {
+            let message = "NOAUTH Authentication required.".into();
+            let bounds = Bounds { progress: Duration::from_secs(5), ..Bounds::default() };
+            let story = Story::one_node().bounds(bounds).at(5).fault("a crash", &[host]);
+            let story = story.at(10).asks("c1").at(11);
+            let story = story.returns("c1", Outcome::Failed { definite: true, message });
+            first_line("progress", &story.at(1_000).calm().asks("c1").ends(30_000))
+        };
+        assert_eq!(refused("c3"), "undecided stalled=29s stalled_in_storm=29.99s");
+        assert_eq!(refused("m"), "violated stalled=29s stalled_in_storm=29.99s");
     }
 
     /// A stall that is over was longer than the one in which the run ends, which might have

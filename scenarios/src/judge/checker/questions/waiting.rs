@@ -104,19 +104,13 @@ impl Spans {
 /// Returns for each client the spans of faults because of which its calls may not be heard: faults
 /// on the client, on a host that is not a client, or without a target.
 fn troubles(history: &History) -> BTreeMap<Host, Spans> {
-    let header = &history.header;
-    let is_client = |host: &Host| header.hosts[usize::from(host.0)].kind == HostKind::Client;
     let of_client = |client: Host| {
-        let concerns = move |fault: &&Fault| {
-            let is_heard = |host: &Host| *host != client && is_client(host);
-            fault.targets.is_empty() || !fault.targets.iter().all(is_heard)
-        };
         // An instantaneous fault ends when it begins.
         let end = |fault: &Fault| if fault.lasts { fault.until.unwrap_or(True::MAX) } else { fault.from };
-        let faults = history.faults.iter().filter(concerns);
+        let faults = history.faults.iter().filter(|fault| history.may_concern(fault, client));
         (client, Spans::of(faults.map(|fault| (fault.from, end(fault)))))
     };
-    header.hosts_of(HostKind::Client).map(of_client).collect()
+    history.header.hosts_of(HostKind::Client).map(of_client).collect()
 }
 
 /// The wants and the grants of one lock.
