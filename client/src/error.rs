@@ -261,9 +261,17 @@ impl Error {
         !self.definite && matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
     }
 
-    /// Returns true if no server has replied.
+    /// Returns true if the error says only that replies are missing, of a server or of the nodes of
+    /// a Redlock.
     pub(crate) fn is_silence(&self) -> bool {
-        matches!(self.kind, ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_))
+        match self.kind {
+            ErrorKind::Disconnected(_) | ErrorKind::ResponseTimeout(_) => true,
+            ErrorKind::NoQuorum { .. } => {
+                let of_node = self.source.as_ref().and_then(|source| source.downcast_ref::<Self>());
+                of_node.is_none_or(Self::is_silence)
+            }
+            _ => false,
+        }
     }
 
     pub(crate) fn is_server(&self, wanted: &str) -> bool {
@@ -370,6 +378,16 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quorum_that_is_missed_for_want_of_replies_is_silence() {
+        let lost = Error::indefinite(ErrorKind::Disconnected("reset".into()));
+        let (code, message) = ("LOADING".to_owned(), "Redis is loading".to_owned());
+        let refused = Error::definite(ErrorKind::Server { code, message });
+        for (failure, is_silence) in [(None, true), (Some(&lost), true), (Some(&refused), false)] {
+            assert_eq!(Error::no_quorum(1, 2, failure).is_silence(), is_silence, "{failure:?}");
+        }
+    }
 
     #[test]
     fn what_came_of_several_locks_is_made_as_definite_as_the_least_definite_of_them() {

@@ -53,6 +53,13 @@ impl Progress {
         locked(&self.0).failure.clone()
     }
 
+    /// Returns `error`, the last one of a query, or the refusal of a server before it if `error`
+    /// says only that no reply came. The result is as definite as `error`.
+    pub(crate) fn told(&self, error: Error) -> Error {
+        let earlier = self.last_failure().filter(|earlier| error.is_silence() && !earlier.is_silence());
+        earlier.map_or_else(|| error.clone(), |earlier| earlier.made_as_definite_as(&error))
+    }
+
     /// Returns the time until which the caller waits for the answer to the current query, if it
     /// waits at most `patience`. `None` if no query is under way.
     pub(crate) fn waits_until(&self, patience: Duration) -> Option<Monotonic> {

@@ -337,9 +337,11 @@ impl<T: Send + 'static> Caller<T> {
             }
             let error = match done {
                 Err(error) if error.is_transient() && !wanted.is_exhausted() => error,
-                done => return done,
+                done => return done.map_err(|error| self.progress.told(error)),
             };
-            let Some(delay) = wanted.repeat_delay(repeats.number()) else { return Err(error) };
+            let Some(delay) = wanted.repeat_delay(repeats.number()) else {
+                return Err(self.progress.told(error));
+            };
             let env = self.session.ctx.env.clone();
             let delayed = async {
                 match &destination {
@@ -353,7 +355,7 @@ impl<T: Send + 'static> Caller<T> {
             tokio::select! {
                 biased;
                 () = delayed => {}
-                () = self.given_up() => return Err(error),
+                () = self.given_up() => return Err(self.progress.told(error)),
             }
         }
     }

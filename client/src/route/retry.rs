@@ -132,7 +132,7 @@ impl Router {
                     if let (false, Request::Script(_) | Request::Unconfirmed(_), Some(error)) =
                         (is_final, &request, &lost)
                     {
-                        return Err(error.clone());
+                        return Err(told.last().unwrap_or_else(|| error.clone()).made_as_definite_as(error));
                     }
                     let sent = self.env.boottime();
                     let done = self.once(slot, &mut path, &request).await;

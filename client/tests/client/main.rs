@@ -13,6 +13,7 @@ mod generations;
 mod golden;
 mod handing_over;
 mod kinds;
+mod last_refusal;
 mod latch;
 mod memory;
 mod multi;

@@ -80,7 +80,7 @@ impl Replica {
 }
 
 /// Reads a command.
-async fn next(stream: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
+pub(crate) async fn next(stream: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
     let mut line = String::new();
     stream.read_line(&mut line).await.ok()?;
     let count: usize = line.trim_end().strip_prefix('*')?.parse().ok()?;

@@ -46,7 +46,9 @@ impl Tally {
             return refusal.clone();
         }
         let undone = self.no + self.failures.iter().filter(|error| error.is_definite()).count();
-        let error = Error::no_quorum(self.answered(), quorum, self.failures.last());
+        // The last refusal of a node explains more than a missing reply.
+        let failure = self.failures.iter().max_by_key(|error| !error.is_silence());
+        let error = Error::no_quorum(self.answered(), quorum, failure);
         if undone > too_many { error.made_definite() } else { error }
     }
 
@@ -163,6 +165,7 @@ impl Round {
         while freed < quorum {
             match self.freed.recv().await {
                 Some(Ok(was_held)) => freed += usize::from(was_held),
+                Some(Err(error)) if failure.is_some() && error.is_silence() => {}
                 Some(Err(error)) => failure = Some(error),
                 None => break,
             }
@@ -405,6 +408,19 @@ mod tests {
                 let may_be_held = how_many(Yes) + how_many(Lost);
                 assert!(!error.is_definite() || may_be_held < QUORUM, "{votes:?}: {error}");
             }
+        }
+    }
+
+    /// Regression: a missing reply hid the refusal of another node.
+    #[test]
+    fn a_refusal_explains_more_than_a_missing_reply() {
+        let lost = || Vote::Unknown(Error::indefinite(ErrorKind::Disconnected("reset".into())));
+        for refused_first in [true, false] {
+            let mut tally = Tally { nodes: NODES, ..Tally::default() };
+            let (first, then) = if refused_first { (vote(Down), lost()) } else { (lost(), vote(Down)) };
+            [Vote::No, first, then].into_iter().for_each(|vote| tally.add(vote));
+            let error = tally.no_quorum(QUORUM).to_string();
+            assert!(error.contains("LOADING"), "{error}");
         }
     }
 
