@@ -90,14 +90,27 @@ impl Expectation {
 
     /// Describes the first measure that misses its bounds by more than the tolerance.
     fn off(&self, finding: &Finding, tolerance: Duration) -> Option<String> {
-        self.measures.iter().find_map(|(name, range)| match finding.measure(name) {
-            None => Some(format!("`{}` measures no {name}", finding.checker)),
-            Some(found) if !range.widened(tolerance).contains(found) => {
-                Some(format!("expected {name} {range}, found {found}"))
+        self.measures.iter().find_map(|(name, range)| {
+            match finding.measures.iter().find(|measure| measure.name == name) {
+                None => Some(format!("`{}` measures no {name}", finding.checker)),
+                Some(found) if !range.widened(tolerance).contains(found.quantity) => {
+                    let names = names(&found.owners);
+                    Some(format!("expected {name} {range}, found {}{names}", found.quantity))
+                }
+                Some(_) => None,
             }
-            Some(_) => None,
         })
     }
+}
+
+/// Lists the first owners that a measure counts, after a colon; empty if it counts no owners.
+fn names(owners: &[String]) -> String {
+    /// The most owners in one sentence.
+    const NAMED_MAX: usize = 8;
+    let (named, others) = owners.split_at(owners.len().min(NAMED_MAX));
+    let colon = if named.is_empty() { "" } else { ": " };
+    let others = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+    format!("{colon}{}{others}", named.join(", "))
 }
 
 impl fmt::Display for Expectation {
@@ -241,6 +254,19 @@ impl JsonSchema for Expectation {
 mod tests {
     use super::*;
     use crate::judge::verdict::{Measure, Witness};
+
+    #[test]
+    fn owners_of_a_count_that_is_off_are_named() {
+        let of = |count: u32| (0..count).map(|number| format!("c{number}")).collect::<Vec<_>>();
+        for (owners, named) in [
+            (of(0), ""),
+            (of(2), ": c0, c1"),
+            (of(8), ": c0, c1, c2, c3, c4, c5, c6, c7"),
+            (of(64), ": c0, c1, c2, c3, c4, c5, c6, c7 and 56 more"),
+        ] {
+            assert_eq!(names(&owners), named);
+        }
+    }
 
     fn expectation(toml: &str) -> Result<Expectation, String> {
         let table: BTreeMap<String, Expectation> =

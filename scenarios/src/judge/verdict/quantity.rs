@@ -13,22 +13,31 @@ pub struct Measure {
     pub name: &'static str,
     /// A length of time, or a plain number such as a count.
     pub quantity: Quantity,
+    /// For a count of owners: their names. Printed if the count is not as expected.
+    #[serde(skip)]
+    pub owners: Vec<String>,
 }
 
 impl Measure {
     /// Returns a measure that is printed as a time, such as `1.5s`.
     pub fn time(name: &'static str, length: Duration) -> Self {
-        Self { name, quantity: Quantity::Time(length) }
+        Self { name, quantity: Quantity::Time(length), owners: Vec::new() }
     }
 
     /// Returns a measure that counts; a count above 2^53 is rounded to a float.
     pub fn count(name: &'static str, count: u64) -> Self {
-        Self { name, quantity: Quantity::Number(count as f64) }
+        Self { name, quantity: Quantity::Number(count as f64), owners: Vec::new() }
+    }
+
+    /// Returns a measure that counts the owners of these names.
+    pub fn owners(name: &'static str, owners: Vec<String>) -> Self {
+        let count = Self::count(name, owners.len() as u64);
+        Self { owners, ..count }
     }
 
     /// Makes a measure of a plain number, such as an average.
     pub fn number(name: &'static str, number: f64) -> Self {
-        Self { name, quantity: Quantity::Number(number) }
+        Self { name, quantity: Quantity::Number(number), owners: Vec::new() }
     }
 }
 

@@ -161,9 +161,9 @@ impl Served {
         if squares == 0 { 1.0 } else { (sum * sum) as f64 / (n * squares) as f64 }
     }
 
-    /// Returns the number of owners that asked for the lock and never got it.
-    fn unserved(&self) -> usize {
-        self.owners.values().filter(|(_, got)| *got == 0).count()
+    /// Returns the owners that asked for the lock and never got it.
+    fn unserved(&self) -> impl Iterator<Item = Owner> {
+        self.owners.iter().filter(|(_, (_, got))| *got == 0).map(|(owner, _)| *owner)
     }
 
     /// Returns the number of times that a wanting owner was overtaken between two instants.
@@ -216,7 +216,8 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let times: Vec<Duration> = wants.iter().map(|want| want.until.since(want.from)).collect();
     let waited = times.iter().copied().max().unwrap_or_default();
     let most = overtaken.iter().copied().max().unwrap_or_default();
-    let unserved: usize = locks.values().map(Served::unserved).sum();
+    let unserved = locks.values().flat_map(Served::unserved);
+    let unserved: Vec<String> = unserved.map(|owner| history.owner_name(owner)).collect();
     let verdict = match worst {
         Some((want, times)) => {
             Verdict::Violated { witness: witness(history, want, times, &locks[&want.lock]) }
@@ -228,7 +229,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 "{}, of which the longest waited for {}; {} never got the lock.",
                 words::many(wants.len(), "acquisition"),
                 words::length(waited),
-                words::many(unserved, "owner")
+                words::many(unserved.len(), "owner")
             )),
         },
     };
@@ -236,7 +237,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let measures = vec![
         Measure::time("waited", waited),
         Measure::time("waited_p99", p99(&times)),
-        Measure::count("unserved", unserved as u64),
+        Measure::owners("unserved", unserved),
         Measure::count("overtaken", most),
         Measure::number("jain", jain),
     ];
@@ -279,8 +280,12 @@ fn witness(history: &History, want: &Want, times: u64, served: &Served) -> Witne
 #[cfg(test)]
 mod tests {
     use crate::judge::{
-        checker::tests::{explained, first_line},
+        checker::{
+            Checker, Evidence,
+            tests::{explained, first_line},
+        },
         history::{Bounds, Life, LockKind, Outcome, story::Story},
+        verdict::{Expectation, Match},
     };
 
     /// Two owners ask, so that more than four overtakes are too many.
@@ -365,6 +370,21 @@ mod tests {
             ("no owner asks", Story::one_node().ends(1_000)),
         ];
         insta::assert_snapshot!(explained("waiting", &stories));
+    }
+
+    #[test]
+    fn unserved_owners_can_be_bounded_and_are_named() {
+        let story = ["c1", "c2", "c3", "c4"].into_iter().fold(Story::one_node(), Story::asks);
+        let story = story.at(10).granted("m", "c2", 1_000).returns("c2", Outcome::Ok);
+        let history = story.ends(1_000);
+        let finding = Checker::named("waiting").expect("a checker").ask(&Evidence::of(&history));
+        let expected = |range: &str| {
+            let range = range.parse().expect("a range");
+            Expectation::holds().with("unserved", range).matches(&finding)
+        };
+        assert_eq!(expected("..3"), Match::AsExpected);
+        let named = "expected unserved ..2, found 3: c1, c3, c4";
+        assert_eq!(expected("..2"), Match::Otherwise(named.to_owned()));
     }
 
     /// Of a hundred waits, 99 do not exceed the second longest. The shares of the two owners are
