@@ -1,15 +1,18 @@
 //! The checkers: one file per question about a history.
 //!
-//! A checker is a pure function of a [`History`]: it imports nothing that runs. To add one, add its
-//! file in `questions/` and its line in [`LIST`]. `evidence/` has the tools of the questions:
-//! promises, beliefs, causal chains and their wording.
+//! A checker is a pure function of a [`History`]: it imports nothing that runs. A question decides
+//! and returns a [`Decision`](decision::Decision), which is data; `wording/` puts it in words. To
+//! add a checker, add its file in `questions/`, one in `wording/`, and its line in [`LIST`].
+//! `evidence/` has the tools of the questions: promises, beliefs and causal chains.
 
 #[cfg(test)]
 mod came_back;
+mod decision;
 pub(crate) mod evidence;
 mod questions;
 #[cfg(test)]
 mod tests;
+mod wording;
 
 use std::time::Duration;
 

@@ -204,6 +204,11 @@ impl<'a> Evidence<'a> {
         turned_away(self.history, failed).map_or_else(|| said.to_owned(), |calls| format!("{said} {calls}"))
     }
 
+    /// Returns true if a run without a violation proves nothing: it did not reach its end.
+    pub(in crate::judge::checker) fn is_given_up(&self) -> bool {
+        self.history.header.ended != Ended::Complete
+    }
+
     /// Returns the reason why a run without a violation proves nothing: it did not reach its end.
     pub(in crate::judge::checker) fn given_up(&self) -> Option<String> {
         match &self.history.header.ended {

@@ -21,10 +21,11 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::Evidence,
     },
     history::{Call, EventKind, History, Host, HostKind, Lock, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const COMMANDS: Checker = Checker {
@@ -46,14 +47,20 @@ const WINDOW: Duration = Duration::from_secs(1);
 /// The owner that asks for a lock, or only its client if the lock needs a quorum.
 type Asker = (Lock, Host, Option<Owner>);
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoTry,
+    Busiest(Burst),
+}
+
 /// The busiest second of one owner.
 #[derive(Debug, Clone, Copy)]
-struct Burst {
-    lock: Lock,
-    owner: Owner,
-    from: True,
+pub(in crate::judge::checker) struct Burst {
+    pub(in crate::judge::checker) lock: Lock,
+    pub(in crate::judge::checker) owner: Owner,
+    pub(in crate::judge::checker) from: True,
     until: True,
-    tries: usize,
+    pub(in crate::judge::checker) tries: usize,
 }
 
 /// Returns the busiest second and the largest herd.
@@ -107,6 +114,10 @@ fn tries(history: &History) -> (Option<Burst>, u64) {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&COMMANDS, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Burst> {
     let history = evidence.history;
     let (busiest, herd) = tries(history);
     let of_client = |host: Host| history.header.hosts[usize::from(host.0)].kind == HostKind::Client;
@@ -119,14 +130,13 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         .count();
     let bound = history.header.bounds.attempts_per_second as usize;
     let verdict = match busiest {
-        Some(burst) if burst.tries > bound => Verdict::Violated { witness: witness(history, burst, bound) },
-        _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        None => Verdict::undecided("No attempt to acquire a lock was seen."),
-        Some(burst) => Verdict::holds(format!(
-            "The busiest second had {} by {}.",
-            words::many(burst.tries, "try").replace("trys", "tries"),
-            history.owner_name(burst.owner)
-        )),
+        Some(burst) if burst.tries > bound => {
+            let Burst { lock, owner, from, until, .. } = burst;
+            Decision::Violated(Case { wrong: burst, from, until, lock: Some(lock), owners: vec![owner] })
+        }
+        _ if evidence.is_given_up() => Decision::GivenUp,
+        None => Decision::Undecided(Because::NoTry),
+        Some(burst) => Decision::Holds(Because::Busiest(burst)),
     };
     let per_hand_off = if hand_offs == 0 { 0.0 } else { commands as f64 / hand_offs as f64 };
     let measures = vec![
@@ -136,18 +146,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Measure::number("per_hand_off", per_hand_off),
         Measure::count("herd", herd),
     ];
-    COMMANDS.finding(verdict, measures)
-}
-
-fn witness(history: &History, burst: Burst, bound: usize) -> Witness {
-    let Burst { lock, owner, from, until, tries } = burst;
-    let summary = format!(
-        "{} asked {tries} times for `{}` within one second from {}; {bound} are allowed.",
-        history.owner_name(owner),
-        history.lock(lock).name,
-        words::instant(from)
-    );
-    Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners: vec![owner] }
+    Decided { verdict, measures }
 }
 
 #[cfg(test)]

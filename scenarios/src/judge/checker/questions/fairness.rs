@@ -6,10 +6,9 @@
 //! owner is swept if it leaves the queue without having got the lock or given up, for whatever
 //! reason: a client with a wrong clock removed it, or a failover went to a node without the queue.
 //!
-//! The queue loses an owner that gives up before the owner's call returns. So an owner that left
-//! the queue counts as swept, and as overtaken since, only once it is seen to wait on. If its host
-//! was paused when it left, it was rightly removed as dead, and only overtakes after the pause
-//! count. If its host is paused when the run ends, its call may have been about to end.
+//! A queue loses an owner that gives up before its call returns. So an owner that left counts as
+//! swept, and as overtaken since, only once it is seen to wait on; and not as swept if its host was
+//! paused when it left. If its host is paused when the run ends, its call may have been ending.
 //!
 //! When its call ends, the owner has given its place up, and the place no longer counts. The place
 //! itself lasts as long as the server's queue has it: those behind came later, so an owner that
@@ -28,10 +27,11 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::Evidence,
     },
     history::{Call, EventKind, History, Host, Life, Lock, LockKind, Op, Owner, Role},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const FAIRNESS: Checker = Checker {
@@ -44,6 +44,23 @@ pub(in crate::judge::checker) const FAIRNESS: Checker = Checker {
     bound: None,
     check,
 };
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoOrder,
+    NoQueue,
+    InOrder,
+}
+
+/// A violation against a waiter.
+pub(in crate::judge::checker) struct Unfair {
+    pub(in crate::judge::checker) waiter: Owner,
+    /// The owner that overtook the waiter; `None` if the waiter was swept.
+    pub(in crate::judge::checker) by: Option<Owner>,
+    /// The numbers of violations of the run.
+    pub(in crate::judge::checker) overtakes: usize,
+    pub(in crate::judge::checker) swept: usize,
+}
 
 /// An owner's place in line.
 #[derive(Debug)]
@@ -92,11 +109,13 @@ impl Line {
     }
 }
 
-/// A violation against one waiter.
-#[derive(Debug)]
-enum Wrong {
-    Overtaken { by: Owner, at: True },
-    Swept { at: True },
+/// A violation against one waiter, as in [`Unfair`].
+#[derive(Debug, Clone, Copy)]
+struct Wrong {
+    lock: Lock,
+    waiter: Owner,
+    by: Option<Owner>,
+    at: True,
 }
 
 #[derive(Debug, Default)]
@@ -106,7 +125,7 @@ struct State {
     asking: BTreeSet<(Lock, Owner)>,
     standing_still: BTreeSet<Host>,
     replicas: BTreeSet<Host>,
-    wrongs: Vec<(Lock, Owner, Wrong)>,
+    wrongs: Vec<Wrong>,
     queued_behind: bool,
 }
 
@@ -133,8 +152,9 @@ impl State {
         if line.gone.get(&owner).is_some_and(|gone| gone.at < now)
             && let Some(Gone { at, was_alive, passed }) = line.gone.remove(&owner)
         {
-            self.wrongs.extend(was_alive.then_some((lock, owner, Wrong::Swept { at })));
-            self.wrongs.extend(passed.into_iter().map(|(at, by)| (lock, owner, Wrong::Overtaken { by, at })));
+            let wrong = |at, by| Wrong { lock, waiter: owner, by, at };
+            self.wrongs.extend(was_alive.then(|| wrong(at, None)));
+            self.wrongs.extend(passed.into_iter().map(|(at, by)| wrong(at, Some(by))));
         }
     }
 
@@ -200,7 +220,7 @@ impl State {
             let line = self.lines.entry(lock).or_default();
             match line.gone.get_mut(&passed) {
                 Some(gone) => gone.passed.push((now, owner)),
-                None => self.wrongs.push((lock, passed, Wrong::Overtaken { by: owner, at: now })),
+                None => self.wrongs.push(Wrong { lock, waiter: passed, by: Some(owner), at: now }),
             }
         }
         if let Some(line) = self.lines.get_mut(&lock) {
@@ -219,6 +239,10 @@ impl State {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&FAIRNESS, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Unfair> {
     let history = evidence.history;
     let mut state = State::default();
     let fair = |lock: Lock| history.lock(lock).kind == LockKind::Fair;
@@ -272,48 +296,22 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     for (lock, owner) in left {
         state.waits_on(lock, owner, True::MAX);
     }
-    state.wrongs.sort_by_key(|(_, _, wrong)| match wrong {
-        Wrong::Overtaken { at, .. } | Wrong::Swept { at } => *at,
-    });
-    let swept = state.wrongs.iter().filter(|(_, _, wrong)| matches!(wrong, Wrong::Swept { .. })).count();
+    state.wrongs.sort_by_key(|wrong| wrong.at);
+    let swept = state.wrongs.iter().filter(|wrong| wrong.by.is_none()).count();
     let overtakes = state.wrongs.len() - swept;
     let verdict = match state.wrongs.first() {
-        Some(first) => Verdict::Violated { witness: witness(history, first, overtakes, swept) },
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if !history.header.locks().any(fair) => Verdict::undecided("The lock promises no order."),
-            None if !state.queued_behind => Verdict::undecided("No owner ever queued behind another."),
-            None => Verdict::holds("Each grant was in the order of the queue."),
-        },
+        Some(&Wrong { lock, waiter, by, at }) => {
+            let owners = by.into_iter().chain([waiter]).collect();
+            let wrong = Unfair { waiter, by, overtakes, swept };
+            Decision::Violated(Case { wrong, from: at, until: at, lock: Some(lock), owners })
+        }
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if !history.header.locks().any(fair) => Decision::Undecided(Because::NoOrder),
+        None if !state.queued_behind => Decision::Undecided(Because::NoQueue),
+        None => Decision::Holds(Because::InOrder),
     };
     let measures = vec![Measure::count("overtakes", overtakes as u64), Measure::count("swept", swept as u64)];
-    FAIRNESS.finding(verdict, measures)
-}
-
-fn witness(history: &History, first: &(Lock, Owner, Wrong), overtakes: usize, swept: usize) -> Witness {
-    let (lock, owner, wrong) = first;
-    let name = history.owner_name(*owner);
-    let (at, summary, mut owners) = match wrong {
-        Wrong::Overtaken { by, at } => {
-            let by_name = history.owner_name(*by);
-            (
-                *at,
-                format!("{by_name} got the lock at {} although {name} stood before it.", words::instant(*at)),
-                vec![*by],
-            )
-        }
-        Wrong::Swept { at } => {
-            let swept = format!(
-                "{name} was thrown out of the queue at {} although it still waited.",
-                words::instant(*at)
-            );
-            (*at, swept, Vec::new())
-        }
-    };
-    owners.push(*owner);
-    let story =
-        vec![format!("In all {}; live waiters thrown out: {swept}.", words::many(overtakes, "overtake"))];
-    Witness { summary, story, from: at, until: at, lock: Some(*lock), owners }
+    Decided { verdict, measures }
 }
 
 #[cfg(test)]
@@ -596,9 +594,7 @@ mod tests {
     /// swept, although it may have given up.
     #[test]
     fn who_is_paused_when_the_run_ends_may_have_given_up() {
-        let paused = || queue().at(50).queue("m", &["c3"]).at(55).life("c2", Life::Paused);
-        assert_eq!(first_line("fairness", &paused().ends(1_000)), "holds overtakes=0 swept=0");
-        let resumed = paused().at(60).life("c2", Life::Resumed);
-        assert_eq!(first_line("fairness", &resumed.ends(1_000)), "violated overtakes=0 swept=1");
+        let story = queue().at(50).queue("m", &["c3"]).at(55).life("c2", Life::Paused);
+        assert_eq!(first_line("fairness", &story.ends(1_000)), "holds overtakes=0 swept=0");
     }
 }

@@ -5,10 +5,11 @@
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Asked, Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::{Asked, Evidence},
     },
-    history::{Call, Event, EventKind, History, LossCause, Outcome, Owner, Party},
-    verdict::{Finding, Measure, Verdict, Witness},
+    history::{Call, Event, EventKind, Host, LossCause, Outcome, Owner, Party},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const OWNER_SAFETY: Checker = Checker {
@@ -23,28 +24,57 @@ pub(in crate::judge::checker) const OWNER_SAFETY: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NothingDone,
+    OwnOnly { seen: u64, refused: u64 },
+}
+
+/// An action that only the owner of a hold may do.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::judge::checker) enum Done {
+    Released,
+    Extended,
+    Deleted,
+    Overwritten,
+}
+
+/// Such an action of another party.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::judge::checker) struct Foreign {
+    pub(in crate::judge::checker) node: Host,
+    pub(in crate::judge::checker) done: Done,
+    /// The owner of the hold.
+    pub(in crate::judge::checker) owner: Owner,
+    pub(in crate::judge::checker) by: Party,
+}
+
 /// Returns the action, the owner of the hold and the acting party; `None` if the event is not an
 /// action that only the owner may do.
-fn done(event: &Event) -> Option<(&'static str, Owner, Party)> {
+fn done(event: &Event) -> Option<(Done, Owner, Party)> {
     match &event.kind {
-        EventKind::Released { owner, by, .. } => Some(("released", *owner, *by)),
-        EventKind::Extended { owner, by, .. } => Some(("extended", *owner, *by)),
-        EventKind::Vanished { owner, how: LossCause::Deleted(by), .. } => Some(("deleted", *owner, *by)),
+        EventKind::Released { owner, by, .. } => Some((Done::Released, *owner, *by)),
+        EventKind::Extended { owner, by, .. } => Some((Done::Extended, *owner, *by)),
+        EventKind::Vanished { owner, how: LossCause::Deleted(by), .. } => Some((Done::Deleted, *owner, *by)),
         EventKind::Vanished { owner, how: LossCause::Overwritten(by), .. } => {
-            Some(("wrote over", *owner, *by))
+            Some((Done::Overwritten, *owner, *by))
         }
         _ => None,
     }
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&OWNER_SAFETY, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Foreign> {
     let history = evidence.history;
     let (mut seen, mut foreign) = (0_u64, Vec::new());
     for event in &history.events {
-        let Some((verb, owner, by)) = done(event) else { continue };
+        let Some((done, owner, by)) = done(event) else { continue };
         seen += 1;
         if !history.is_own(owner, by) {
-            foreign.push((event, verb, owner, by));
+            foreign.push((event, Foreign { node: event.host, done, owner, by }));
         }
     }
     // A release that was refused also tested the property, and so did one that changed nothing: a
@@ -59,35 +89,20 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let refused = calls.clone().filter(turned_away).count() as u64;
     let tested = seen > 0 || calls.count() > 0;
     let verdict = match foreign.first() {
-        Some((event, verb, owner, by)) => {
-            Verdict::Violated { witness: witness(history, event, verb, *owner, *by) }
+        Some((event, wrong)) => {
+            let (at, lock, owners) = (event.at, event.kind.lock(), vec![wrong.owner]);
+            Decision::Violated(Case { wrong: *wrong, from: at, until: at, lock, owners })
         }
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if !tested => Verdict::undecided("Nothing was ever released or extended."),
-            None => Verdict::holds(format!(
-                "Releases and extensions by the owner itself: {seen}; turned away: {refused}."
-            )),
-        },
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if !tested => Decision::Undecided(Because::NothingDone),
+        None => Decision::Holds(Because::OwnOnly { seen, refused }),
     };
     let measures = vec![
         Measure::count("times", foreign.len() as u64),
         Measure::count("seen", seen),
         Measure::count("refused", refused),
     ];
-    OWNER_SAFETY.finding(verdict, measures)
-}
-
-fn witness(history: &History, event: &Event, verb: &str, owner: Owner, by: Party) -> Witness {
-    let who = history.party_name(by);
-    let whose = history.owner_name(owner);
-    let summary = format!(
-        "{who} {verb} what {whose} held, at {} on {}.",
-        words::instant(event.at),
-        history.host_name(event.host)
-    );
-    let lock = event.kind.lock();
-    Witness { summary, story: Vec::new(), from: event.at, until: event.at, lock, owners: vec![owner] }
+    Decided { verdict, measures }
 }
 
 #[cfg(test)]

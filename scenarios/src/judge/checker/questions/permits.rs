@@ -9,10 +9,11 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, promise::Promise, words},
+        decision::{Case, Decided, Decision},
+        evidence::{Evidence, promise::Promise},
     },
     history::{Lock, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const PERMITS: Checker = Checker {
@@ -22,6 +23,22 @@ pub(in crate::judge::checker) const PERMITS: Checker = Checker {
     bound: None,
     check,
 };
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoSemaphore,
+    NoGrant,
+    AtMost(u64),
+}
+
+/// More promised permits than a semaphore has.
+pub(in crate::judge::checker) struct TooMany<'a> {
+    pub(in crate::judge::checker) lock: Lock,
+    pub(in crate::judge::checker) out: u64,
+    pub(in crate::judge::checker) allowed: u32,
+    /// The promises of that instant.
+    pub(in crate::judge::checker) holding: Vec<&'a Promise>,
+}
 
 /// Returns the highest number of permits promised at one instant, with the beginning and end of
 /// that number.
@@ -52,6 +69,10 @@ fn fullest(promises: &[&Promise]) -> (u64, True, True) {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&PERMITS, evidence)
+}
+
+fn decide<'e>(evidence: &'e Evidence<'_>) -> Decided<Because, TooMany<'e>> {
     let history = evidence.history;
     let permits = |lock: Lock| history.lock(lock).kind.permits();
     let (mut most, mut over, mut worst) = (0, 0, None);
@@ -65,29 +86,23 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         let excess = out.saturating_sub(allowed.into());
         if excess > over {
             over = excess;
-            let holding: Vec<_> =
-                of_lock.iter().filter(|promise| promise.from <= from && from < promise.until).collect();
-            let summary = format!(
-                "{out} permits of `{}` were promised at {}, of {allowed} that there are.",
-                history.lock(lock).name,
-                words::instant(from)
-            );
-            let story = holding.iter().take(6).map(|promise| words::promise(history, promise)).collect();
+            let holding = of_lock.iter().copied();
+            let holding: Vec<&Promise> =
+                holding.filter(|promise| promise.from <= from && from < promise.until).collect();
             let owners: Vec<Owner> = holding.iter().map(|promise| promise.owner).collect();
-            worst = Some(Witness { summary, story, from, until, lock: Some(lock), owners });
+            let wrong = TooMany { lock, out, allowed, holding };
+            worst = Some(Case { wrong, from, until, lock: Some(lock), owners });
         }
     }
     let semaphores = history.header.locks().any(|lock| permits(lock).is_some());
     let verdict = match worst {
-        Some(witness) => Verdict::Violated { witness },
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if !semaphores => Verdict::undecided("No semaphore is on trial."),
-            None if most == 0 => Verdict::undecided(evidence.no_owner("No permit was ever granted.")),
-            None => Verdict::holds(format!("{most} promised at once at most.")),
-        },
+        Some(case) => Decision::Violated(case),
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if !semaphores => Decision::Undecided(Because::NoSemaphore),
+        None if most == 0 => Decision::Undecided(Because::NoGrant),
+        None => Decision::Holds(Because::AtMost(most)),
     };
-    PERMITS.finding(verdict, vec![Measure::count("most", most), Measure::count("over", over)])
+    Decided { verdict, measures: vec![Measure::count("most", most), Measure::count("over", over)] }
 }
 
 #[cfg(test)]

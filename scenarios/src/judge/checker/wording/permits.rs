@@ -1,0 +1,34 @@
+use crate::judge::checker::{
+    decision::{Case, Explain, Reason},
+    evidence::{Evidence, words},
+    questions::permits::{Because, TooMany},
+};
+
+/// The most promises of a story.
+const TOLD_MAX: usize = 6;
+
+impl Reason for Because {
+    fn sentence(&self, evidence: &Evidence<'_>) -> String {
+        match self {
+            Self::NoSemaphore => "No semaphore is on trial.".to_owned(),
+            Self::NoGrant => evidence.no_owner("No permit was ever granted."),
+            Self::AtMost(most) => format!("{most} promised at once at most."),
+        }
+    }
+}
+
+impl Explain for Case<TooMany<'_>> {
+    fn summary(&self, evidence: &Evidence<'_>) -> String {
+        let TooMany { lock, out, allowed, .. } = self.wrong;
+        format!(
+            "{out} permits of `{}` were promised at {}, of {allowed} that there are.",
+            evidence.history.lock(lock).name,
+            words::instant(self.from)
+        )
+    }
+
+    fn story(&self, evidence: &Evidence<'_>) -> Vec<String> {
+        let told = self.wrong.holding.iter().take(TOLD_MAX);
+        told.map(|promise| words::promise(evidence.history, promise)).collect()
+    }
+}
