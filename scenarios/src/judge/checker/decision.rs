@@ -27,6 +27,19 @@ pub(super) enum Decision<B, W> {
     GivenUp,
 }
 
+impl<B, W> Decision<B, W> {
+    /// Replaces the reason of a verdict without a violation.
+    pub(super) fn map<C>(self, of: impl FnOnce(B) -> C) -> Decision<C, W> {
+        match self {
+            Self::Holds(because) => Decision::Holds(of(because)),
+            Self::Undecided(because) => Decision::Undecided(of(because)),
+            Self::Violated(case) => Decision::Violated(case),
+            Self::Unsure(case) => Decision::Unsure(case),
+            Self::GivenUp => Decision::GivenUp,
+        }
+    }
+}
+
 /// A counterexample as data.
 pub(super) struct Case<W> {
     pub(super) wrong: W,

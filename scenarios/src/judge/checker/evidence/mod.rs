@@ -22,12 +22,11 @@ use self::{
     authority::{Service, is_replicated, services, two_masters},
     belief::{Belief, beliefs},
     interval::{Interval, overlaps},
+    overlap::Apart,
     promise::{Promise, promises},
 };
-use crate::judge::{
-    history::{Call, Ended, EventKind, History, Host, Life, Lock, Op, Outcome, Owner},
-    verdict::Verdict,
-};
+use super::decision::Decision;
+use crate::judge::history::{Call, Ended, EventKind, History, Host, Life, Lock, Op, Outcome, Owner};
 
 /// A call of a client, from its invocation until its return.
 #[derive(Debug, Clone, Copy)]
@@ -165,29 +164,19 @@ impl<'a> Evidence<'a> {
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
     }
 
-    /// Returns the verdict if intervals of one kind (`thing`) do not overlap; `nothing` is the text
-    /// if there are no intervals. It is *holds* if the question arose: for one of the locks with an
-    /// interval, at least two owners asked for it, held it or believed so.
-    pub(in crate::judge::checker) fn none_at_once<I: Interval>(
-        &self,
-        seen: &[I],
-        thing: &str,
-        nothing: &str,
-    ) -> Verdict {
-        if let Some(why) = self.given_up() {
-            return Verdict::undecided(why);
-        }
-        if seen.is_empty() {
-            return Verdict::undecided(nothing);
-        }
+    /// Returns the decision if intervals do not overlap. It is *holds* if the question arose: for one
+    /// of the locks with an interval, at least two owners asked for it, held it or believed so.
+    pub(in crate::judge::checker) fn none_at_once<I: Interval, W>(&self, seen: &[I]) -> Decision<Apart, W> {
         let had: BTreeSet<Lock> = seen.iter().map(Interval::lock).collect();
-        if !had.into_iter().any(|lock| self.contenders(lock).len() > 1) {
-            return Verdict::undecided("Only one owner ever asked for it: nothing was put to the test.");
+        if self.is_given_up() {
+            Decision::GivenUp
+        } else if seen.is_empty() {
+            Decision::Undecided(Apart::Nothing)
+        } else if had.into_iter().any(|lock| self.contenders(lock).len() > 1) {
+            Decision::Holds(Apart::Intervals(seen.len()))
+        } else {
+            Decision::Undecided(Apart::OneOwner)
         }
-        Verdict::holds(format!(
-            "{}, no two of different owners at one instant.",
-            words::many(seen.len(), thing)
-        ))
     }
 
     /// Returns the sentence `said`, that no owner was given anything, with the results of the calls

@@ -9,10 +9,10 @@ use std::time::Duration;
 use crate::judge::{
     checker::{
         Checker,
+        decision::Decided,
         evidence::{
             Evidence,
-            overlap::{MEASURES, PROMISED, judge},
-            words,
+            overlap::{Apart, Both, MEASURES, judge},
         },
     },
     history::EventKind,
@@ -27,12 +27,36 @@ pub(in crate::judge::checker) const L1: Checker = Checker {
     check,
 };
 
-fn check(evidence: &Evidence<'_>) -> Finding {
-    judge(&L1, evidence, &evidence.promises, &PROMISED, &no_promise(evidence))
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoPromise(NoPromise),
+    Promises(Apart),
 }
 
-/// Returns the reason why there is no promise at all.
-fn no_promise(evidence: &Evidence<'_>) -> String {
+/// The reason why there is no promise at all.
+pub(in crate::judge::checker) struct NoPromise {
+    /// The number of grants.
+    pub(in crate::judge::checker) granted: usize,
+    /// The number of grants with a lease of which the allowance for drift leaves something.
+    pub(in crate::judge::checker) lasting: usize,
+    /// True if no grant was one of a quorum.
+    pub(in crate::judge::checker) alone: bool,
+}
+
+fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&L1, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Both> {
+    let Decided { verdict, measures } = judge(evidence, &evidence.promises, Both::Promised);
+    let verdict = verdict.map(|apart| match apart {
+        Apart::Nothing => Because::NoPromise(no_promise(evidence)),
+        apart => Because::Promises(apart),
+    });
+    Decided { verdict, measures }
+}
+
+fn no_promise(evidence: &Evidence<'_>) -> NoPromise {
     let history = evidence.history;
     let (mut granted, mut lasting, mut alone) = (0, 0, true);
     for event in &history.events {
@@ -46,16 +70,7 @@ fn no_promise(evidence: &Evidence<'_>) -> String {
         let length = lease_ms.map_or(Duration::MAX, |lease_ms| authority.drift.promised(lease_ms));
         lasting += usize::from(!length.is_zero());
     }
-    let times = words::many(granted, "time");
-    match (granted, lasting) {
-        (0, _) => evidence.no_owner("No server ever granted the lock."),
-        (_, 0) if alone => format!("Servers granted the lock {times}, each time with a lease of no length."),
-        (_, 0) => format!(
-            "Servers granted the lock {times}, each time with a lease of which the allowance for drift leaves nothing."
-        ),
-        _ if alone => format!("Servers granted the lock {times}, and each grant was released at once."),
-        _ => format!("Servers granted the lock {times}, but never so many at one instant as a quorum needs."),
-    }
+    NoPromise { granted, lasting, alone }
 }
 
 #[cfg(test)]

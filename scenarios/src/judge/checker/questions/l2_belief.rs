@@ -9,9 +9,10 @@
 use crate::judge::{
     checker::{
         Checker,
+        decision::Decided,
         evidence::{
             Evidence,
-            overlap::{BELIEVED, MEASURES, judge},
+            overlap::{Apart, Both, MEASURES, judge},
         },
     },
     verdict::Finding,
@@ -25,9 +26,12 @@ pub(in crate::judge::checker) const L2: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) struct Beliefs(pub(in crate::judge::checker) Apart);
+
 fn check(evidence: &Evidence<'_>) -> Finding {
-    let none = evidence.no_owner("No owner ever believed it held the lock.");
-    judge(&L2, evidence, &evidence.beliefs, &BELIEVED, &none)
+    let Decided { verdict, measures } = judge(evidence, &evidence.beliefs, Both::Believed);
+    Decided { verdict: verdict.map(Beliefs), measures }.worded(&L2, evidence)
 }
 
 #[cfg(test)]

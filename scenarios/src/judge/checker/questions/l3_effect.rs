@@ -9,16 +9,15 @@
 use crate::judge::{
     checker::{
         Checker,
+        decision::{Case, Decided, Decision},
         evidence::{
             Evidence,
-            ending::ending,
             interval::{Overlap, worst},
-            overlap::{Found, undecided},
-            section::{Section, Write, sections, tested, writes},
-            words,
+            overlap::Found,
+            section::{Section, sections, tested, writes},
         },
     },
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const L3: Checker = Checker {
@@ -33,73 +32,54 @@ pub(in crate::judge::checker) const L3: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NotTested,
+    Apart { writes: usize, sections: usize },
+}
+
+/// A violation.
+pub(in crate::judge::checker) enum Wrong {
+    /// Two critical sections overlap; the first one began first.
+    Overlap([Section; 2]),
+    /// The owner of this write never held the lock.
+    WithoutLock,
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&L3, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Wrong> {
     let writes = writes(evidence);
     let sections = sections(evidence, &writes);
     let found = Found::of(evidence, &sections);
     let stranger = writes.iter().find(|write| write.since.is_none());
     let verdict = match (worst(&found.certain), stranger, worst(&found.within)) {
-        (Some(overlap), _, _) => Verdict::Violated { witness: witness(evidence, overlap) },
-        (None, Some(write), _) => Verdict::Violated { witness: without_lock(evidence, write) },
-        (None, None, Some(overlap)) => undecided(evidence, &witness(evidence, overlap)),
-        (None, None, None) => quiet(evidence, &writes, &sections),
+        (Some(overlap), _, _) => Decision::Violated(case(overlap)),
+        (None, Some(write), _) => {
+            let (from, until) = (write.arrived, write.arrived);
+            let (lock, owners) = (Some(write.lock), vec![write.owner]);
+            Decision::Violated(Case { wrong: Wrong::WithoutLock, from, until, lock, owners })
+        }
+        (None, None, Some(overlap)) => Decision::Unsure(case(overlap)),
+        (None, None, None) if evidence.is_given_up() => Decision::GivenUp,
+        (None, None, None) if !tested(evidence, &writes) => Decision::Undecided(Because::NotTested),
+        (None, None, None) => {
+            Decision::Holds(Because::Apart { writes: writes.len(), sections: sections.len() })
+        }
     };
     let mut measures = found.measures();
     measures.push(Measure::count("writes", writes.len() as u64));
-    L3.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
-fn section(evidence: &Evidence<'_>, section: &Section) -> String {
-    format!(
-        "{} got the lock at {}; its last write left at {} and arrived at {}.",
-        evidence.history.owner_name(section.owner),
-        words::instant(section.from),
-        words::instant(section.sent),
-        words::instant(section.until)
-    )
-}
-
-fn witness(evidence: &Evidence<'_>, overlap: &Overlap<'_, Section>) -> Witness {
-    let history = evidence.history;
-    let Overlap { first, second, from, .. } = overlap;
-    let owners = vec![first.owner, second.owner];
-    let (one, other) = (history.owner_name(first.owner), history.owner_name(second.owner));
-    let summary = if first.until > second.until {
-        format!(
-            "{one} wrote at {}, after {other}, who got the lock later, had written.",
-            words::instant(first.until)
-        )
-    } else {
-        format!("{one} wrote at {} inside the critical section of {other}.", words::instant(first.until))
-    };
-    let mut story = vec![section(evidence, first)];
-    story.extend(ending(history, first.lock, &owners, first.from, *from));
-    story.push(section(evidence, second));
+fn case(overlap: &Overlap<'_, Section>) -> Case<Wrong> {
+    let Overlap { first, second, from, .. } = *overlap;
+    let (lock, owners) = (Some(first.lock), vec![first.owner, second.owner]);
     // The wrong write is the first owner's last one, however long after the other's.
-    Witness { summary, story, from: *from, until: first.until, lock: Some(first.lock), owners }
-}
-
-fn without_lock(evidence: &Evidence<'_>, write: &Write) -> Witness {
-    let owner = evidence.history.owner_name(write.owner);
-    let summary =
-        format!("{owner} wrote at {} without ever having held the lock.", words::instant(write.arrived));
-    let story = Vec::new();
-    let (from, until) = (write.arrived, write.arrived);
-    Witness { summary, story, from, until, lock: Some(write.lock), owners: vec![write.owner] }
-}
-
-fn quiet(evidence: &Evidence<'_>, writes: &[Write], sections: &[Section]) -> Verdict {
-    if let Some(why) = evidence.given_up() {
-        return Verdict::undecided(why);
-    }
-    if !tested(evidence, writes) {
-        return Verdict::undecided("No owner wrote to the resource, or only one owner ever held the lock.");
-    }
-    Verdict::holds(format!(
-        "{} in {}, none inside another's.",
-        words::many(writes.len(), "write"),
-        words::many(sections.len(), "critical section")
-    ))
+    let until = first.until;
+    Case { wrong: Wrong::Overlap([first.clone(), second.clone()]), from, until, lock, owners }
 }
 
 #[cfg(test)]

@@ -11,15 +11,14 @@ use std::collections::BTreeMap;
 use crate::judge::{
     checker::{
         Checker,
+        decision::{Case, Decided, Decision},
         evidence::{
             Evidence,
-            ending::ending,
             section::{Write, tested, writes},
-            words,
         },
     },
     history::{Fence, Lock},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const L4: Checker = Checker {
@@ -34,33 +33,52 @@ pub(in crate::judge::checker) const L4: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoFence,
+    NotTested,
+    InOrder { accepted: usize, rejected: usize },
+}
+
 /// An accepted write that should have been refused, and the earlier write that shows it.
-struct Stale<'a> {
-    write: &'a Write,
-    before: &'a Write,
+#[derive(Clone, Copy)]
+pub(in crate::judge::checker) struct Stale {
+    pub(in crate::judge::checker) write: Write,
+    pub(in crate::judge::checker) before: Write,
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&L4, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Stale> {
     let fence = evidence.history.header.resource.as_ref().map_or(Fence::None, |resource| resource.fence);
     let writes = writes(evidence);
     let accepted: Vec<&Write> = writes.iter().filter(|write| fence.accepts(write.accepted)).collect();
     let stale = stale(evidence, &accepted);
+    let (count, rejected) = (accepted.len(), writes.len() - accepted.len());
     let verdict = match (fence, stale.first()) {
-        (Fence::None, _) => Verdict::undecided("The resource checks no tokens."),
-        (_, Some(stale)) => Verdict::Violated { witness: witness(evidence, stale) },
-        (_, None) => quiet(evidence, &writes, accepted.len()),
+        (Fence::None, _) => Decision::Undecided(Because::NoFence),
+        (_, Some(wrong)) => {
+            let Stale { write, before } = *wrong;
+            let (from, until, owners) = (before.arrived, write.arrived, vec![before.owner, write.owner]);
+            Decision::Violated(Case { wrong: *wrong, from, until, lock: Some(write.lock), owners })
+        }
+        (_, None) if evidence.is_given_up() => Decision::GivenUp,
+        (_, None) if !tested(evidence, &writes) => Decision::Undecided(Because::NotTested),
+        (_, None) => Decision::Holds(Because::InOrder { accepted: count, rejected }),
     };
     let measures = vec![
         Measure::count("stale", stale.len() as u64),
-        Measure::count("accepted", accepted.len() as u64),
-        Measure::count("rejected", (writes.len() - accepted.len()) as u64),
+        Measure::count("accepted", count as u64),
+        Measure::count("rejected", rejected as u64),
     ];
-    L4.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
 /// Returns the writes that came too late, each with the write that shows it: the newest before it,
 /// or else the first with its token.
-fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale<'a>> {
+fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale> {
     // The newest write so far, and the newest one of another owner.
     let mut newest: BTreeMap<Lock, [Option<&Write>; 2]> = BTreeMap::new();
     // The first write with a token, and the first one with it of another owner.
@@ -81,7 +99,7 @@ fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale<'a>> 
             }
             twin
         });
-        found.extend(newer.or(twin).map(|before| Stale { write, before }));
+        found.extend(newer.or(twin).map(|before| Stale { write: *write, before: *before }));
         match newest {
             [Some(first), _] if first.owner == write.owner => {
                 if write.since >= first.since {
@@ -97,50 +115,6 @@ fn stale<'a>(evidence: &Evidence<'_>, accepted: &[&'a Write]) -> Vec<Stale<'a>> 
         }
     }
     found
-}
-
-fn token(write: &Write) -> String {
-    write.token.map_or_else(|| "without a token".to_owned(), |token| format!("with token {token}"))
-}
-
-fn witness(evidence: &Evidence<'_>, stale: &Stale<'_>) -> Witness {
-    let history = evidence.history;
-    let Stale { write, before } = stale;
-    let (one, other) = (history.owner_name(write.owner), history.owner_name(before.owner));
-    let same = write.token.is_some() && write.token == before.token;
-    let summary = format!(
-        "The resource accepted {one}'s write {} at {}, after {other}'s {}.",
-        token(write),
-        words::instant(write.arrived),
-        if same { "with the same token".to_owned() } else { token(before) }
-    );
-    let held = |write: &Write| match write.since {
-        Some(since) => format!(
-            "{} got the lock at {} and wrote {} at {}.",
-            history.owner_name(write.owner),
-            words::instant(since),
-            token(write),
-            words::instant(write.arrived)
-        ),
-        None => format!("{} never held the lock.", history.owner_name(write.owner)),
-    };
-    let since = write.since.unwrap_or(write.sent);
-    let owners = [write.owner, before.owner];
-    let mut story = vec![held(before), held(write)];
-    story.extend(ending(history, write.lock, &owners, since, before.arrived.max(since)));
-    let (from, until) = (before.arrived, write.arrived);
-    Witness { summary, story, from, until, lock: Some(write.lock), owners: vec![before.owner, write.owner] }
-}
-
-fn quiet(evidence: &Evidence<'_>, writes: &[Write], accepted: usize) -> Verdict {
-    if let Some(why) = evidence.given_up() {
-        return Verdict::undecided(why);
-    }
-    if !tested(evidence, writes) {
-        return Verdict::undecided("No owner wrote to the resource, or only one owner ever held the lock.");
-    }
-    let rejected = writes.len() - accepted;
-    Verdict::holds(format!("{} accepted in order, {rejected} rejected.", words::many(accepted, "write")))
 }
 
 #[cfg(test)]

@@ -30,19 +30,19 @@ use std::{
 use crate::judge::{
     checker::{
         Checker,
+        decision::{Decided, Decision},
         evidence::{
             Evidence,
             authority::{Service, is_replicated, services},
             belief::Belief,
             double_grant::{DoubleGrant, Window},
             interval::{Overlap, overlaps},
-            overlap::{BELIEVED, PROMISED, undecided, witness},
+            overlap::{Apart, Both, case},
             promise::Promise,
-            words,
         },
     },
     history::Lock,
-    verdict::{Finding, Measure, Verdict},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const WINDOWS: Checker = Checker {
@@ -67,7 +67,21 @@ pub(in crate::judge::checker) const WINDOWS: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    Promises(Apart),
+    /// The number of double grants, and the number in each window, by the names of the measures.
+    Explained {
+        grants: usize,
+        windows: Vec<(&'static str, usize)>,
+    },
+}
+
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&WINDOWS, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Both> {
     let history = evidence.history;
     let is_asked = |lock: Lock| evidence.is_exclusive(lock) && is_replicated(history, lock);
     let promises: Vec<_> = evidence.promises.iter().filter(|one| is_asked(one.lock)).cloned().collect();
@@ -109,33 +123,27 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         ("clock", count(|window| window == Window::Clock)),
     ];
     let verdict = if let Some(overlap) = unexplained.first() {
-        Verdict::Violated { witness: witness(history, overlap, &PROMISED) }
+        Decision::Violated(case(overlap, Both::Promised))
     } else if let Some(overlap) = alone.first() {
-        Verdict::Violated { witness: witness(history, overlap, &BELIEVED) }
+        Decision::Violated(case(overlap, Both::Believed))
     } else if let Some(overlap) = unsure.first() {
-        undecided(evidence, &witness(history, overlap, &PROMISED))
+        Decision::Unsure(case(overlap, Both::Promised))
     } else if let Some(overlap) = unsure_alone.first() {
-        undecided(evidence, &witness(history, overlap, &BELIEVED))
+        Decision::Unsure(case(overlap, Both::Believed))
     } else if granted.is_empty() {
-        evidence.none_at_once(
-            &promises,
-            "promise",
-            "No lock that a group of several nodes decides was granted.",
-        )
-    } else if let Some(why) = evidence.given_up() {
-        Verdict::undecided(why)
+        evidence.none_at_once(&promises).map(Because::Promises)
+    } else if evidence.is_given_up() {
+        Decision::GivenUp
     } else {
-        let parts = counts.iter().filter(|(_, count)| *count > 0);
-        let parts: Vec<String> =
-            parts.map(|(name, count)| format!("{} {count}", name.replace('_', " "))).collect();
-        Verdict::holds(format!("{}: {}.", words::many(granted.len(), "double grant"), parts.join(", ")))
+        let windows = counts.iter().filter(|(_, count)| *count > 0).copied().collect();
+        Decision::Holds(Because::Explained { grants: granted.len(), windows })
     };
     let mut measures: Vec<Measure> =
         counts.iter().map(|(name, count)| Measure::count(name, *count as u64)).collect();
     measures.push(Measure::count("unexplained", (unexplained.len() + alone.len()) as u64));
     measures.push(Measure::time("both_served", both_served));
     measures.push(Measure::time("lag", lag));
-    WINDOWS.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
 /// Returns true if two owners that both believed to hold a lock were both granted it during the

@@ -3,5 +3,11 @@
 
 mod commands;
 mod fairness;
+mod l1_server;
+mod l2_belief;
+mod l3_effect;
+mod l4_fenced;
+mod overlap;
 mod owner_safety;
 mod permits;
+mod windows;

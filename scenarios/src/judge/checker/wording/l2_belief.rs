@@ -1,0 +1,9 @@
+use super::overlap::apart;
+use crate::judge::checker::{decision::Reason, evidence::Evidence, questions::l2_belief::Beliefs};
+
+impl Reason for Beliefs {
+    fn sentence(&self, evidence: &Evidence<'_>) -> String {
+        let nothing = || evidence.no_owner("No owner ever believed it held the lock.");
+        apart(&self.0, "belief", nothing)
+    }
+}
