@@ -9,6 +9,7 @@ use std::{
 use serde::Serialize;
 
 use super::{
+    acts::Acts,
     capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
     findings::{Change, Finding, Findings, Place},
@@ -20,7 +21,7 @@ use super::{
     patterns::{self, Patterns},
     queue::is_queue,
     read_write,
-    scripts::{self, Purpose, Scripts},
+    scripts::{self, Purpose, Script, Scripts},
 };
 
 /// The most unknown scripts that are listed.
@@ -227,44 +228,40 @@ impl Audit {
             self.scripts.learn(&call);
         }
         let call = Rc::new(call);
+        let acts = Acts::of(&call);
+        let script = self.scripts.script(&acts);
         let Audit { nodes, findings, settings, .. } = self;
         let Node { name, objects, .. } = &mut nodes[node];
-        objects.follow(name, &call, &settings.patterns, |key| is_wanted(settings, key), findings);
-        let mut keys: Vec<(u32, Box<[u8]>)> = Vec::new();
-        for command in call.acts() {
-            for key in command.keys() {
-                let is_new = !keys.iter().any(|(db, known)| *db == command.db && known == key);
-                if is_new && self.is_tracked(node, &call, command.db, key) {
-                    keys.push((command.db, key.clone()));
-                }
+        objects.follow(name, &acts, &settings.patterns, |key| is_wanted(settings, key), findings);
+        let mut keys: Vec<(u32, &[u8], Vec<&Command>)> = Vec::new();
+        for (db, key) in acts.keys() {
+            let own = acts.on(db, key);
+            if self.is_tracked(node, (&acts, &script), db, key, &own) {
+                keys.push((db, key, own));
             }
         }
         if keys.is_empty() {
             return;
         }
-        let mut acts = Vec::with_capacity(keys.len());
-        for (db, key) in &keys {
+        let lease_us = lease_ms(&call.command).unwrap_or(60_000).saturating_mul(1_000);
+        let mut before = Vec::with_capacity(keys.len());
+        for (db, key, own) in &keys {
             let Audit { nodes, scripts, findings, settings, .. } = self;
             let Node { name, locks, shadow, gap_us, .. } = &mut nodes[node];
-            let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(key)) else {
-                acts.push((Purpose::Unknown, None, false));
+            let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(*key)) else {
+                before.push((Purpose::Unknown, None, false));
                 continue;
             };
             follow::lapse(lock, call.at_ms());
-            let purpose = scripts.purpose(&call, key);
-            let is_known = |word: &str| {
-                let held = lock.hold.as_ref().is_some_and(|hold| hold.owner == word);
-                held || lock.past.iter().any(|past| past.owner == word)
-            };
-            let owner = scripts::owner(&call, key, is_known);
-            if let Some(library) = scripts.library(&call) {
-                lock.library = Some(library);
-            }
+            let purpose = scripts.purpose(&script, own);
+            let held = lock.hold.iter().map(|hold| &*hold.owner);
+            let owner = scripts::owner(&acts, own, held.chain(lock.past.iter().map(|past| &*past.owner)));
+            lock.library = script.library.or(lock.library);
             let begun_us = gap_us.unwrap_or(call.at_us);
-            let lease_us = lease_ms(&call.command).unwrap_or(60_000).saturating_mul(1_000);
             let act = Act {
                 place: Place { node: name, db: *db, key },
                 call: &call,
+                own,
                 purpose,
                 owner,
                 after: None,
@@ -275,48 +272,55 @@ impl Audit {
                 follow::correct(lock, had.as_deref(), &act, findings);
                 shadow.free(call.at_us, *db, key);
                 if let Some(owner) = had {
-                    shadow.put(call.at_us, *db, key, &owner, call.script.iter().any(Command::is_of_hash));
+                    shadow.put(call.at_us, *db, key, &owner, act.is_of_hash());
                 }
             }
-            acts.push((act.purpose, act.owner, act.may_be_refused));
+            before.push((act.purpose, act.owner, act.may_be_refused));
         }
         let shadow = &mut self.nodes[node].shadow;
-        let is_known = |db: u32, key: &[u8]| keys.iter().any(|(of, known)| *of == db && **known == *key);
+        let known: BTreeSet<(u32, &[u8])> = keys.iter().map(|(db, key, _)| (*db, *key)).collect();
         let concerns = |command: &&Command| {
-            command.verb.changes() && command.keys().iter().any(|key| is_known(command.db, key))
+            command.verb.changes() && command.keys().iter().any(|key| known.contains(&(command.db, &**key)))
         };
         call.acts().iter().filter(concerns).for_each(|command| shadow.give(call.at_us, command));
-        for ((db, key), (purpose, owner, may_be_refused)) in keys.iter().zip(acts) {
+        for ((db, key, own), (purpose, owner, may_be_refused)) in keys.iter().zip(before) {
             let Audit { nodes, findings, settings, past, .. } = self;
             let Node { name, locks, shadow, objects, .. } = &mut nodes[node];
-            let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(key)) else { continue };
+            let Some(lock) = locks.get_mut(db).and_then(|locks| locks.get_mut(*key)) else { continue };
             let after = shadow.held(*db, key, call.at_ms());
             let (place, names_no_owner) = (Place { node: name, db: *db, key }, owner.is_none());
             let late_percent = settings.late_percent;
-            let act = Act { place, call: &call, purpose, owner, after, may_be_refused, late_percent };
+            let act = Act { place, call: &call, own, purpose, owner, after, may_be_refused, late_percent };
             let before = past.is_some().then(|| lock.hold.clone()).flatten();
             follow::follow(lock, &act, findings);
             if let Some(hold) =
                 lock.hold.as_ref().filter(|hold| Rc::ptr_eq(&hold.grant, &call) && hold.is_sure)
             {
-                objects.queues.granted(*db, key, &hold.owner, &call);
+                objects.queues.granted((*db, key), &hold.owner, &acts);
             }
             if let Some(past) = past {
                 past.changed(&act, before.as_ref(), lock);
             }
-            let changes = |command: &Command| command.verb.changes() && command.keys().contains(key);
-            if names_no_owner && call.script.iter().any(changes) {
-                let script = self.scripts.digest(&call.command);
-                self.lists(script, key, &call);
+            let is_script = call.command.verb.calls_script();
+            if names_no_owner && is_script && own.iter().any(|command| command.verb.changes()) {
+                self.lists(&script.digest, key, own);
             }
         }
         let Audit { nodes, findings, .. } = self;
         nodes[node].sweep(findings);
     }
 
-    /// Returns true if the key is that of a lock, which this call may make it.
-    fn is_tracked(&mut self, node: usize, call: &Call, db: u32, key: &[u8]) -> bool {
-        let at = &mut self.nodes[node];
+    /// Returns true if the key is that of a lock, which this call may make it by `own`, its commands
+    /// on the key.
+    fn is_tracked(
+        &mut self,
+        node: usize,
+        (acts, script): (&Acts<'_>, &Script),
+        db: u32,
+        key: &[u8],
+        own: &[&Command],
+    ) -> bool {
+        let (at, call) = (&mut self.nodes[node], acts.call);
         if at.objects.has(db, key) {
             // An earlier call may have seemed to be on a plain lock.
             if at.locks.get_mut(&db).and_then(|locks| locks.remove(key)).is_some() {
@@ -327,7 +331,7 @@ impl Audit {
         if at.has(db, key) {
             return true;
         }
-        if !is_wanted(&self.settings, key) || !self.begins_lock(call, key) {
+        if !is_wanted(&self.settings, key) || !self.begins_lock(acts, script, key, own) {
             return false;
         }
         let is_named = self.settings.patterns.kind(key).is_some();
@@ -337,51 +341,46 @@ impl Audit {
         true
     }
 
-    /// Returns true if a call acquires a lock with this key.
-    fn begins_lock(&mut self, call: &Call, key: &[u8]) -> bool {
-        let on_key = |verbs: &[Verb]| {
-            call.acts().iter().any(|command| verbs.contains(&command.verb) && command.word(1) == key)
-        };
+    /// Returns true if a call acquires a lock with this key by its commands on the key.
+    fn begins_lock(&self, acts: &Acts<'_>, script: &Script, key: &[u8], own: &[&Command]) -> bool {
+        let has = |verbs: &[Verb]| own.iter().any(|command| verbs.contains(&command.verb));
         match self.settings.patterns.kind(key) {
-            Some(patterns::Kind::Token) => return on_key(&[Verb::Set, Verb::SetNx]),
-            Some(patterns::Kind::Hash) => return on_key(&[Verb::Hincrby]),
+            Some(patterns::Kind::Token) => return has(&[Verb::Set, Verb::SetNx]),
+            Some(patterns::Kind::Hash) => return has(&[Verb::Hincrby]),
             Some(_) => return false,
             None => {}
         }
-        if !call.command.verb.calls_script() {
-            return call.command.creates();
+        if !acts.call.command.verb.calls_script() {
+            return acts.call.command.creates();
         }
-        let is_known = self.scripts.is_acquire(call);
-        let mut own = call.script.iter().filter(|command| command.word(1) == key);
-        if own.clone().any(read_write::is_mode) {
+        if own.iter().any(|command| read_write::is_mode(command)) {
             return false;
         }
-        let owns = own.clone().any(|command| scripts::owns(command, is_known));
-        let expires = own.clone().any(|command| command.verb == Verb::Expire);
-        if owns && expires {
+        let owns = own.iter().any(|command| scripts::owns(command, script.is_acquire));
+        if owns && has(&[Verb::Expire]) {
             return true;
         }
-        own.any(|command| command.sets_expiry() || command.creates())
-            && call.command.keys().iter().any(|named| **named == *key)
-            && self.scripts.purpose(call, key) != Purpose::Release
+        own.iter().any(|command| command.sets_expiry() || command.creates())
+            && acts.names(key)
+            && self.scripts.purpose(script, own) != Purpose::Release
             && !key.starts_with(b"redisson_")
     }
 
-    /// Lists a script that names no owner of a lock.
-    fn lists(&mut self, script: Box<[u8]>, key: &[u8], call: &Call) {
-        if self.unknown.len() >= UNKNOWN_MAX && !self.unknown.contains_key(&script) {
+    /// Lists a script that names no owner of a lock, with its commands on the lock's key.
+    fn lists(&mut self, script: &[u8], key: &[u8], own: &[&Command]) {
+        if self.unknown.len() >= UNKNOWN_MAX && !self.unknown.contains_key(script) {
             return;
         }
-        let text = String::from_utf8_lossy(&script).into_owned();
+        let text = String::from_utf8_lossy(script).into_owned();
         let (calls, lock, keys, commands) = (0, names::key(key), BTreeSet::new(), BTreeSet::new());
         let new = UnknownScript { script: text, calls, lock, keys, commands };
-        let unknown = self.unknown.entry(script).or_insert(new);
+        let unknown = self.unknown.entry(script.into()).or_insert(new);
         unknown.calls += 1;
         if unknown.keys.len() < KEYS_MAX {
             unknown.keys.insert(names::key(key));
         }
-        let changes = call.script.iter().filter(|command| command.verb.changes());
-        unknown.commands.extend(changes.map(Command::name));
+        let changes = own.iter().filter(|command| command.verb.changes());
+        unknown.commands.extend(changes.map(|command| command.name()));
     }
 
     /// Follows a FLUSHALL or FLUSHDB on all locks of a node.
@@ -398,6 +397,7 @@ impl Audit {
                 let act = Act {
                     place: Place { node: name, db: *db, key },
                     call: &call,
+                    own: &[],
                     purpose: Purpose::Unknown,
                     owner: None,
                     after: None,
@@ -465,7 +465,10 @@ pub(super) fn is_wanted(settings: &Settings, key: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{super::node::LOCKS_MAX, *};
+    use super::{
+        super::{findings::Kind, node::LOCKS_MAX, summary::LockRow},
+        *,
+    };
 
     /// Gives an audit a command of a client, in seconds after its beginning.
     fn give(audit: &mut Audit, secs: u32, client: &str, command: &str) {
@@ -492,5 +495,35 @@ mod tests {
         audit.finish();
         let summary = audit.summary();
         assert!(summary.findings.is_empty() && summary.notices.is_empty(), "{}", summary.text());
+    }
+
+    /// A multi-lock may take its locks by one script. Each key looks up its own commands: with a
+    /// search through all of them for each key, this test lasts for minutes.
+    #[test]
+    fn the_work_for_a_call_grows_with_its_length() {
+        let mut audit = Audit::new(Settings::default());
+        audit.node("n1");
+        let keys: Vec<String> = (0..100_000).map(|key| format!("k{key}")).collect();
+        let all = keys.join(" ");
+        give(&mut audit, 0, "10.0.0.1:1", &format!("EVALSHA 0f 100000 {all} token"));
+        let taken = &keys[..10_000];
+        for key in taken {
+            give(&mut audit, 0, "lua", &format!("SET {key} token NX PX 30000"));
+        }
+        give(&mut audit, 5, "10.0.0.1:1", &format!("EVALSHA 1e 100000 {all} token"));
+        for key in &taken[..5_000] {
+            give(&mut audit, 5, "lua", &format!("GET {key}"));
+            give(&mut audit, 5, "lua", &format!("PEXPIRE {key} 30000"));
+        }
+        give(&mut audit, 9, "10.0.0.2:1", &format!("DEL {all}"));
+        audit.finish();
+        let summary = audit.summary();
+        let sum = |count: fn(&LockRow) -> u64| summary.locks.iter().map(count).sum::<u64>();
+        assert_eq!((summary.locks.len(), sum(|row| row.grants)), (10_000, 10_000));
+        assert_eq!((sum(|row| row.renewals), sum(|row| row.broken)), (5_000, 10_000));
+        assert_eq!(summary.findings.len(), 10_000);
+        assert!(summary.findings.iter().all(|finding| finding.kind == Kind::Deleted));
+        let shown: Vec<&str> = keys[..12].iter().map(String::as_str).collect();
+        assert_eq!(summary.findings[0].evidence[1].command, format!("DEL {} ..", shown.join(" ")));
     }
 }

@@ -23,6 +23,8 @@ const TWO_STEPS_US: i64 = 1_000_000;
 pub(super) struct Act<'a> {
     pub(super) place: Place<'a>,
     pub(super) call: &'a Rc<Call>,
+    /// The commands on the lock's key.
+    pub(super) own: &'a [&'a Command],
     pub(super) purpose: Purpose,
     /// The owner for which the call was sent, if it names one.
     pub(super) owner: Option<String>,
@@ -42,9 +44,19 @@ impl Act<'_> {
     /// Returns the name under which its sender waits: the owner's, if it keeps it, or the address.
     fn waiter(&self) -> &str {
         match &self.owner {
-            Some(owner) if self.call.script.iter().any(Command::is_of_hash) => owner,
+            Some(owner) if self.is_of_hash() => owner,
             _ => &self.call.client,
         }
+    }
+
+    /// Returns true for a script on a key that is a hash of owners.
+    pub(super) fn is_of_hash(&self) -> bool {
+        self.call.command.verb.calls_script() && self.own.iter().any(|command| command.is_of_hash())
+    }
+
+    /// Returns true for a script that reads the key and does not change it.
+    fn only_reads(&self) -> bool {
+        !self.own.is_empty() && self.own.iter().all(|command| !command.verb.changes())
     }
 
     /// Returns true for a command that deletes the key without a check.
@@ -65,12 +77,12 @@ pub(super) fn lapse(lock: &mut Lock, now_ms: i64) -> bool {
 /// Returns the owner that the node must have had before the call, if its script shows one that
 /// differs from the copy: `Some(None)` for a free key.
 pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
-    let (key, owner) = (act.place.key, act.owner.as_deref());
+    let owner = act.owner.as_deref();
     if lacks_moved(lock, act) {
         return Some(None);
     }
     let holder = lock.hold.as_ref();
-    let mut own = act.call.script.iter().filter(|command| command.word(1) == key);
+    let mut own = act.own.iter().copied();
     let first = own.next()?;
     let gets = first.word(0).eq_ignore_ascii_case(b"get");
     let looks = first.verb == Verb::Read && !gets;
@@ -192,11 +204,9 @@ fn lacks_moved(lock: &Lock, act: &Act<'_>) -> bool {
     let Some(hold) = lock.hold.as_ref().filter(|hold| hold.moved.is_some() && hold.is_sure) else {
         return false;
     };
-    let mut own = act.call.script.iter().filter(|command| command.word(1) == act.place.key).peekable();
     matches!(act.purpose, Purpose::Renew | Purpose::Release)
         && act.owner.as_ref() == Some(&hold.owner)
-        && own.peek().is_some()
-        && own.all(|command| !command.verb.changes())
+        && act.only_reads()
 }
 
 /// Records a grant.
@@ -412,9 +422,7 @@ fn came_back(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Finding
 /// clean up after itself.
 fn is_not_holder(lock: &mut Lock, act: &Act<'_>, owner: &str, findings: &mut Findings) {
     let Some(hold) = lock.hold.as_ref().filter(|hold| hold.is_sure && hold.moved.is_none()) else { return };
-    let mut own = act.call.script.iter().filter(|command| command.word(1) == act.place.key).peekable();
-    let compares = own.peek().is_some() && own.all(|command| !command.verb.changes());
-    if act.purpose != Purpose::Release || !compares || lock.has_refused(owner) {
+    if act.purpose != Purpose::Release || !act.only_reads() || lock.has_refused(owner) {
         return;
     }
     let client_of = |owner: &str| {

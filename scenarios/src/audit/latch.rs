@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, rc::Rc};
 
 use super::{
+    acts::Acts,
     command::{Call, Verb},
     findings::{Findings, Kind, Part, Place},
     locks::Lock,
@@ -56,10 +57,8 @@ impl Latch {
     }
 
     /// Follows a call of a script on the latch.
-    pub(super) fn follow(&mut self, lock: &mut Lock, place: Place<'_>, call: &Rc<Call>) {
-        for command in
-            call.script.iter().filter(|command| command.keys().iter().any(|key| **key == *place.key))
-        {
+    pub(super) fn follow(&mut self, lock: &mut Lock, place: Place<'_>, acts: &Acts<'_>) {
+        for command in acts.on(place.db, place.key) {
             lock.is_proven = true;
             match (command.verb, command.name().as_str()) {
                 (Verb::Set | Verb::SetNx, _) => {
@@ -76,8 +75,7 @@ impl Latch {
                 }
                 (Verb::Del, _) => {
                     // The message 0 opens the latch, 1 of a deletion does not.
-                    let opens =
-                        call.script.iter().any(|one| one.verb == Verb::Publish && one.word(2) == b"0");
+                    let opens = acts.messages.iter().any(|one| one.word(2) == b"0");
                     self.count = Some(0);
                     if opens {
                         self.waiters.clear();
@@ -85,7 +83,7 @@ impl Latch {
                 }
                 _ => continue,
             }
-            self.last = Some(call.clone());
+            self.last = Some(acts.call.clone());
         }
     }
 

@@ -20,6 +20,7 @@
 //! | [`capture`] | lines of MONITOR, and the problems of bad ones |
 //! | [`aof`] | the reader of append-only files |
 //! | `command` | commands on locks, and calls: a command with those of its script |
+//! | `acts` | the commands of a call by their keys |
 //! | `names` | commands, owners and times in words, with values hashed |
 //! | `tally` | durations and their percentiles |
 //! | [`patterns`] | the kinds of locks that a user names by their keys |
@@ -53,6 +54,8 @@ pub mod capture;
 pub mod aof;
 
 mod command;
+
+mod acts;
 
 mod names;
 

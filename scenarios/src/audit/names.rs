@@ -35,7 +35,9 @@ impl Names {
 
     /// Returns a command with its keys, numbers and options, and its values hashed.
     pub(super) fn command(self, command: &Command) -> String {
+        // A script may have thousands of keys; of those that are shown, none comes later.
         let keys = command.keys();
+        let keys = &keys[..keys.len().min(WORDS_MAX)];
         let mut words = vec![command.name()];
         for (at, word) in command.words.iter().enumerate().skip(1).take(WORDS_MAX) {
             let is_text = at == 1 && command.verb.calls_script();

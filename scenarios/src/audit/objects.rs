@@ -3,9 +3,13 @@
 //! A call makes a key an object's by the commands on it and by the channel that it names, or a
 //! pattern of the user does. Scripts show their effects, so no shadow copy is needed.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
+    acts::Acts,
     command::Call,
     findings::{Findings, Place},
     latch::{self, Latch},
@@ -109,19 +113,19 @@ impl Object {
         }
     }
 
-    fn follow(&mut self, place: Place<'_>, call: &Rc<Call>, findings: &mut Findings) {
+    fn follow(&mut self, place: Place<'_>, acts: &Acts<'_>, findings: &mut Findings) {
+        let call = acts.call;
         self.lock.last_us = call.at_us;
         let is_script = call.command.verb.calls_script();
-        let starts = |word: &[u8]| word.starts_with(b"redisson_");
-        if is_script && call.command.words.iter().skip(3).any(|word| starts(word)) {
+        if is_script && acts.has_prefix(b"redisson_") {
             self.lock.library = Some("Redisson");
         }
         match &mut self.state {
-            State::ReadWrite(lock) if is_script => lock.follow(&mut self.lock, place, call, findings),
+            State::ReadWrite(lock) if is_script => lock.follow(&mut self.lock, place, acts, findings),
             State::ReadWrite(lock) => lock.commanded(&mut self.lock, place, call, findings),
-            State::Semaphore(own) if is_script => own.follow(&mut self.lock, place, call, findings),
+            State::Semaphore(own) if is_script => own.follow(&mut self.lock, place, acts, findings),
             State::Semaphore(own) => own.commanded(&mut self.lock, place, call, findings),
-            State::Latch(latch) if is_script => latch.follow(&mut self.lock, place, call),
+            State::Latch(latch) if is_script => latch.follow(&mut self.lock, place, acts),
             State::Latch(latch) => latch.commanded(call),
         }
     }
@@ -164,58 +168,48 @@ impl Objects {
     pub(super) fn follow(
         &mut self,
         node: &str,
-        call: &Rc<Call>,
+        acts: &Acts<'_>,
         named: &Patterns,
         is_wanted: impl Fn(&[u8]) -> bool,
         findings: &mut Findings,
     ) {
-        self.queues.follow(node, call, &is_wanted, findings);
-        let mut keys: Vec<(u32, Box<[u8]>)> = Vec::new();
-        let add = |keys: &mut Vec<(u32, Box<[u8]>)>, db: u32, key: &[u8]| {
-            if !keys.iter().any(|(of, known)| *of == db && **known == *key) {
-                keys.push((db, key.into()));
-            }
-        };
-        for key in call.command.keys() {
-            if self.has(call.command.db, key) {
-                add(&mut keys, call.command.db, key);
+        self.queues.follow(node, acts, &is_wanted, findings);
+        let command = &acts.call.command;
+        let (mut keys, mut known) = (Vec::new(), BTreeSet::new());
+        for key in command.keys() {
+            if self.has(command.db, key) && known.insert((command.db, &**key)) {
+                keys.push((command.db, &**key));
             }
         }
-        // Looked for once: a script may have thousands of keys.
-        let has_mode = call.script.iter().any(read_write::is_mode);
-        for command in call.acts() {
-            for key in command.keys() {
-                let is_known = self.has(command.db, key);
-                if is_known || is_wanted(key) && self.begins(command.db, key, call, named, has_mode) {
-                    add(&mut keys, command.db, key);
-                }
+        for (db, key) in acts.keys() {
+            let is_its = self.has(db, key) || is_wanted(key) && self.begins(db, key, acts, named);
+            if is_its && known.insert((db, key)) {
+                keys.push((db, key));
             }
         }
         for (db, key) in keys {
-            let Some(object) = self.objects.get_mut(&db).and_then(|objects| objects.get_mut(&key)) else {
+            let Some(object) = self.objects.get_mut(&db).and_then(|objects| objects.get_mut(key)) else {
                 continue;
             };
-            object.follow(Place { node, db, key: &key }, call, findings);
+            object.follow(Place { node, db, key }, acts, findings);
         }
     }
 
-    /// Makes a key an object's if the call does. Returns true then. `has_mode` says if the script
-    /// uses the mode of any hash.
-    fn begins(&mut self, db: u32, key: &[u8], call: &Call, named: &Patterns, has_mode: bool) -> bool {
+    /// Makes a key an object's if the call does. Returns true then.
+    fn begins(&mut self, db: u32, key: &[u8], acts: &Acts<'_>, named: &Patterns) -> bool {
+        let call = acts.call;
         if !call.command.verb.calls_script() || call.script.is_empty() {
             return false;
         }
         let state = match named.kind(key) {
             Some(patterns::Kind::Token | patterns::Kind::Hash | patterns::Kind::None) => return false,
-            Some(patterns::Kind::ReadWrite) if has_mode && read_write::begins(call, key, true) => {
+            Some(patterns::Kind::ReadWrite) if read_write::begins(&acts.on(db, key), true) => {
                 State::ReadWrite(ReadWrite::default())
             }
             Some(patterns::Kind::Semaphore) => State::Semaphore(Semaphore::default()),
             Some(patterns::Kind::Latch) => State::Latch(Latch::default()),
             Some(patterns::Kind::ReadWrite) => return false,
-            None if has_mode && read_write::begins(call, key, false) => {
-                State::ReadWrite(ReadWrite::default())
-            }
+            None if read_write::begins(&acts.on(db, key), false) => State::ReadWrite(ReadWrite::default()),
             None => {
                 // The first key is the object's, and the channel has its name.
                 if call.command.keys().first().is_none_or(|first| **first != *key) {
@@ -288,9 +282,10 @@ impl Objects {
     /// Follows a FLUSHALL or FLUSHDB.
     pub(super) fn flush(&mut self, node: &str, only: Option<u32>, call: &Rc<Call>, findings: &mut Findings) {
         self.queues.clear();
+        let acts = Acts::of(call);
         for (db, objects) in self.objects.iter_mut().filter(|(db, _)| only.is_none_or(|only| only == **db)) {
             for (key, object) in objects {
-                object.follow(Place { node, db: *db, key }, call, findings);
+                object.follow(Place { node, db: *db, key }, &acts, findings);
             }
         }
     }

@@ -3,9 +3,13 @@
 //! Scripts name each waiter that they add or remove. A waiter is overtaken if a later one is
 //! granted the lock before it. It proves that it still waited by asking again.
 
-use std::{collections::BTreeMap, rc::Rc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
+    acts::Acts,
     command::{Call, Command, Verb},
     findings::{Findings, Kind, Place},
     names::length,
@@ -51,10 +55,11 @@ impl Queues {
     pub(super) fn follow(
         &mut self,
         node: &str,
-        call: &Rc<Call>,
+        acts: &Acts<'_>,
         is_wanted: impl Fn(&[u8]) -> bool,
         findings: &mut Findings,
     ) {
+        let call = acts.call;
         if !call.command.verb.calls_script() {
             return self.deleted(call);
         }
@@ -74,25 +79,18 @@ impl Queues {
         }
         let Some(queue) = self.queues.get_mut(&id) else { return };
         let place = Place { node, db: id.0, key };
-        let asks = call.command.script_args();
-        let releases = keys.iter().any(|key| key.starts_with(b"redisson_unlock_latch:"));
-        let leaves = |waiter: &Waiter| {
-            let removes = |command: &Command| {
-                let name = command.word(0);
-                let removes = name.eq_ignore_ascii_case(b"zrem") || name.eq_ignore_ascii_case(b"lrem");
-                removes
-                    && is_queue(command.word(1))
-                    && command.words.iter().skip(2).any(|word| **word == *waiter.owner.as_bytes())
-            };
-            call.script.iter().any(removes)
-        };
-        let takes = |waiter: &Waiter| {
-            let is_its =
-                |command: &&Command| command.word(1) == &**key && command.word(2) == waiter.owner.as_bytes();
-            call.script.iter().filter(is_its).any(gives)
-        };
+        let releases = acts.names_prefix(b"redisson_unlock_latch:");
+        let own = acts.on(id.0, key);
+        let gone = acts.on_any(id.0, &[], &[DEADLINES, WAITERS]);
+        let gone = gone.into_iter().filter(|command| is_removal(command));
+        let gone: BTreeSet<&[u8]> =
+            gone.flat_map(|command| command.words.iter().skip(2)).map(|word| &**word).collect();
+        let given = own.iter().copied().filter(|command| gives(command));
+        let given: BTreeSet<&[u8]> = given.map(|command| command.word(2)).collect();
+        let leaves = |waiter: &Waiter| gone.contains(waiter.owner.as_bytes());
+        let takes = |waiter: &Waiter| given.contains(waiter.owner.as_bytes());
         for waiter in queue.iter_mut() {
-            let is_own = asks.iter().any(|word| **word == *waiter.owner.as_bytes());
+            let is_own = acts.has_arg(waiter.owner.as_bytes());
             // It still waits, or its turn has come.
             if is_own && !releases && (!leaves(waiter) || takes(waiter)) {
                 overtaken(waiter, place, call, findings);
@@ -100,7 +98,7 @@ impl Queues {
         }
         // A nested grant looks for its own hold first.
         let is_nested = call.script.iter().any(|one| one.word(0).eq_ignore_ascii_case(b"hexists"));
-        let taker = call.script.iter().find(|one| one.word(1) == &**key && gives(one));
+        let taker = own.iter().find(|one| gives(one));
         if let Some(taker) = taker.filter(|_| !is_nested) {
             let owner = String::from_utf8_lossy(taker.word(2)).into_owned();
             // An unknown owner may have been in the queue since before the capture, unless the
@@ -145,12 +143,12 @@ impl Queues {
     }
 
     /// Follows a grant of a lock by a call that does not look at its queue.
-    pub(super) fn granted(&mut self, db: u32, key: &[u8], owner: &str, call: &Rc<Call>) {
-        if self.queues.is_empty() || call.command.keys().iter().any(|key| key.starts_with(WAITERS)) {
+    pub(super) fn granted(&mut self, (db, key): (u32, &[u8]), owner: &str, acts: &Acts<'_>) {
+        if self.queues.is_empty() || acts.names_prefix(WAITERS) {
             return;
         }
         if let Some(queue) = self.queues.get_mut(&(db, key.into())) {
-            passes(queue.iter_mut(), owner, call);
+            passes(queue.iter_mut(), owner, acts.call);
         }
     }
 
@@ -190,6 +188,12 @@ fn passes<'a>(mut waiters: impl Iterator<Item = &'a mut Waiter>, owner: &str, ca
     if let Some(first) = waiters.find(waits) {
         first.overtaken.get_or_insert_with(|| (owner.to_owned(), call.clone()));
     }
+}
+
+/// Returns true for a command that takes waiters out of a queue.
+fn is_removal(command: &Command) -> bool {
+    let name = command.word(0);
+    name.eq_ignore_ascii_case(b"zrem") || name.eq_ignore_ascii_case(b"lrem")
 }
 
 /// Returns true for a command that gives waiters their deadlines.

@@ -9,6 +9,7 @@ use std::{
 };
 
 use super::{
+    acts::Acts,
     command::{Call, Command, Verb},
     findings::{Findings, Kind, Place},
     locks::{End, Lock},
@@ -89,22 +90,19 @@ impl ReadWrite {
         &mut self,
         lock: &mut Lock,
         place: Place<'_>,
-        call: &Rc<Call>,
+        acts: &Acts<'_>,
         findings: &mut Findings,
     ) {
+        let call = acts.call;
         self.lapse(lock, call.at_ms());
-        let own: Vec<&Command> = call
-            .script
-            .iter()
-            .filter(|command| command.keys().iter().any(|key| **key == *place.key))
-            .collect();
+        let own = acts.on(place.db, place.key);
         // A script that the server does not know has no commands.
         if own.is_empty() {
             return;
         }
         lock.is_proven = true;
-        let purpose = purpose(call, &own);
-        let owner = owner(call, &own);
+        let purpose = purpose(acts, &own);
+        let owner = owner(acts, &own);
         if purpose == Purpose::Acquire {
             if own.iter().any(|command| is_mode(command) && command.verb == Verb::Change) {
                 // The script found no key.
@@ -125,10 +123,12 @@ impl ReadWrite {
                 false => self.came_back(place, call, purpose, owner, findings),
             }
         }
-        for command in &call.script {
+        // The keys with the ends of readers' holds have the hash's name in braces, or its own.
+        let prefixes = [[b"{", place.key, b"}:"].concat(), [place.key, b":"].concat()];
+        for command in acts.on_any(place.db, &[place.key], &[&prefixes[0], &prefixes[1]]) {
             if command.word(1) == place.key && command.verb != Verb::Del {
                 self.applies(lock, place, call, command, purpose, findings);
-            } else if command.verb == Verb::Del && command.keys().iter().any(|key| **key == *place.key) {
+            } else if command.verb == Verb::Del && own.iter().any(|one| std::ptr::eq(*one, command)) {
                 self.deleted(lock, place, call, owner.is_none(), findings);
             } else {
                 self.read_hold(call, command);
@@ -463,7 +463,7 @@ fn excludes(one: &str, other: &str) -> bool {
 }
 
 /// Returns true for the name of a reader or a writer as Redisson forms it.
-fn is_member(word: &[u8]) -> bool {
+pub(super) fn is_member(word: &[u8]) -> bool {
     scripts::is_redisson_owner(word.strip_suffix(WRITE.as_bytes()).unwrap_or(word))
 }
 
@@ -480,23 +480,21 @@ fn takes(command: &Command) -> Option<&[u8]> {
     (sets || counts).then(|| command.word(2))
 }
 
-/// Returns true if a script's commands make a key a read-write lock's: they use its mode, and the
-/// levels of an owner.
-pub(super) fn begins(call: &Call, key: &[u8], is_named: bool) -> bool {
-    let mut own = call.script.iter().filter(|command| command.word(1) == key);
-    let is_field = |command: &Command| {
+/// Returns true if a script's commands on a key make it a read-write lock's: they use its mode, and
+/// the levels of an owner.
+pub(super) fn begins(own: &[&Command], is_named: bool) -> bool {
+    let is_field = |command: &&Command| {
         (takes(command).is_some() || command.verb == Verb::Hincrby)
             && (is_named || is_member(command.word(2)))
     };
-    own.clone().any(is_mode) && own.any(is_field)
+    own.iter().any(|command| is_mode(command)) && own.iter().any(is_field)
 }
 
 /// Returns the purpose of a call: releases name the channel, acquisitions look at the mode, and
 /// renewals at the owner's field, with the lease as the first argument.
-fn purpose(call: &Call, own: &[&Command]) -> Purpose {
-    let words = call.command.words.iter().skip(3);
-    let first = call.command.script_args().first();
-    if words.clone().any(|word| word.starts_with(b"redisson_rwlock:")) {
+fn purpose(acts: &Acts<'_>, own: &[&Command]) -> Purpose {
+    let first = acts.call.command.script_args().first();
+    if acts.has_prefix(b"redisson_rwlock:") {
         Purpose::Release
     } else if own.iter().any(|command| is_mode(command)) {
         Purpose::Acquire
@@ -508,11 +506,10 @@ fn purpose(call: &Call, own: &[&Command]) -> Purpose {
 }
 
 /// Returns the owner for which a call was sent.
-fn owner(call: &Call, own: &[&Command]) -> Option<String> {
+fn owner(acts: &Acts<'_>, own: &[&Command]) -> Option<String> {
     let field = |command: &&&Command| {
         matches!(command.verb, Verb::Hexists | Verb::Hincrby) && !is_mode(command) || takes(command).is_some()
     };
-    let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
-    let named = own.iter().find(field).map(|command| text(command.word(2)));
-    named.or_else(|| call.command.script_args().iter().find(|word| is_member(word)).map(|word| text(word)))
+    let named = own.iter().find(field).map(|command| command.word(2));
+    named.or_else(|| acts.member()).map(|word| String::from_utf8_lossy(word).into_owned())
 }

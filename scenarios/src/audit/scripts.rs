@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use super::command::{Call, Command, Verb};
+use super::{
+    acts::Acts,
+    command::{Call, Command, Verb},
+};
 
 /// The most scripts that are remembered. An application that builds scripts from values has more.
 const SCRIPTS_MAX: usize = 10_000;
@@ -147,11 +150,28 @@ impl Scripts {
         digest
     }
 
-    /// Returns the purpose of a call for a lock: by its commands on the lock's key, or else by its
-    /// script.
-    pub(super) fn purpose(&mut self, call: &Call, key: &[u8]) -> Purpose {
+    /// Returns the script of a call, or for a command without one a script without a digest.
+    pub(super) fn script(&mut self, acts: &Acts<'_>) -> Script {
+        let command = &acts.call.command;
+        if !command.verb.calls_script() {
+            let is_shedlock = command.creates() && command.word(2).starts_with(b"ADDED:");
+            return Script { library: is_shedlock.then_some("ShedLock"), ..Script::default() };
+        }
+        let digest = self.digest(command);
+        let known = || LIBRARIES.iter().find(|(known, _)| known.as_bytes() == &*digest);
+        let library = match acts.has_prefix(b"redisson_") {
+            true => Some("Redisson"),
+            false => known().map(|(_, library)| *library),
+        };
+        let is_acquire = acts.names_prefix(b"redisson_lock_") || *digest == *ACQUIRE.as_bytes();
+        Script { digest, library, is_acquire }
+    }
+
+    /// Returns the purpose of a call for a lock: by `own`, its commands on the lock's key, or else
+    /// by its script.
+    pub(super) fn purpose(&self, script: &Script, own: &[&Command]) -> Purpose {
         let mut renews = false;
-        for command in call.acts().iter().filter(|command| command.keys().iter().any(|own| **own == *key)) {
+        for command in own {
             match command.verb {
                 Verb::Hincrby if command.word(3).starts_with(b"-") => return Purpose::Release,
                 Verb::Hincrby => return Purpose::Acquire,
@@ -167,37 +187,21 @@ impl Scripts {
         if renews {
             return Purpose::Renew;
         }
-        if !call.command.verb.calls_script() {
-            return Purpose::Unknown;
-        }
-        let digest = self.digest(&call.command);
-        self.parts.get(&digest).map_or(Purpose::Unknown, |parts| parts.purpose())
+        let parts = self.parts.get(&script.digest).filter(|_| !script.digest.is_empty());
+        parts.map_or(Purpose::Unknown, |parts| parts.purpose())
     }
+}
 
-    /// Returns true if a call acquires a lock of `lockstorm-client` or Redisson, by its script or
-    /// by the names of its keys, whatever the name of its owner.
-    pub(super) fn is_acquire(&mut self, call: &Call) -> bool {
-        let has_companion = || call.command.keys().iter().any(|key| key.starts_with(b"redisson_lock_"));
-        call.command.verb.calls_script()
-            && (has_companion() || *self.digest(&call.command) == *ACQUIRE.as_bytes())
-    }
-
-    /// Returns the library that a call on this lock belongs to, if it is known.
-    pub(super) fn library(&mut self, call: &Call) -> Option<&'static str> {
-        let starts = |prefix: &str| {
-            let keys = call.command.keys().iter();
-            keys.chain(call.command.script_args()).any(|word| word.starts_with(prefix.as_bytes()))
-        };
-        if call.command.verb.calls_script() {
-            if starts("redisson_") {
-                return Some("Redisson");
-            }
-            let digest = self.digest(&call.command);
-            let known = LIBRARIES.iter().find(|(known, _)| known.as_bytes() == &*digest);
-            return known.map(|(_, library)| *library);
-        }
-        (call.command.creates() && call.command.word(2).starts_with(b"ADDED:")).then_some("ShedLock")
-    }
+/// The script of a call.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    /// The digest, or the name of a function; empty for a command without a script.
+    pub(super) digest: Box<[u8]>,
+    /// The library that the call belongs to, if it is known.
+    pub(super) library: Option<&'static str>,
+    /// Set if it acquires a lock of `lockstorm-client` or Redisson, by its text or by the names of
+    /// its keys, whatever the name of its owner.
+    pub(super) is_acquire: bool,
 }
 
 /// Returns true for the name of an owner as Redisson forms it: a UUID, a colon and the number of a
@@ -224,34 +228,36 @@ fn is_delifeq(command: &Command) -> bool {
 }
 
 /// Returns the owner's name that a call has for a lock: the field of a hash, or the argument of a
-/// script that `is_known` accepts, or else its first argument that is no number.
-pub(super) fn owner(call: &Call, key: &[u8], is_known: impl Fn(&str) -> bool) -> Option<String> {
+/// script that is one of the `known` owners, or else its first argument that is no number. `own`
+/// are the commands on the lock's key.
+pub(super) fn owner<'k>(
+    acts: &Acts<'_>,
+    own: &[&Command],
+    known: impl Iterator<Item = &'k str>,
+) -> Option<String> {
     let text = |word: &[u8]| String::from_utf8_lossy(word).into_owned();
-    let own = |command: &&Command| command.word(1) == key;
-    let acts = || call.acts().iter().filter(own);
-    if let Some(field) =
-        acts().find(|one| matches!(one.verb, Verb::Hexists | Verb::Hincrby) || owns(one, false))
-    {
+    let is_field = |one: &&&Command| matches!(one.verb, Verb::Hexists | Verb::Hincrby) || owns(one, false);
+    if let Some(field) = own.iter().find(is_field) {
         return Some(text(field.word(2)));
     }
-    if let Some(set) = acts().find(|one| matches!(one.verb, Verb::Set | Verb::SetNx)) {
+    if let Some(set) = own.iter().find(|one| matches!(one.verb, Verb::Set | Verb::SetNx)) {
         return Some(text(set.word(2)));
     }
-    if !call.command.verb.calls_script() {
-        return is_delifeq(&call.command).then(|| text(call.command.word(2)));
+    let command = &acts.call.command;
+    if !command.verb.calls_script() {
+        return is_delifeq(command).then(|| text(command.word(2)));
     }
     // A script that changes the key and reads nothing compares nothing.
-    if acts().next().is_some_and(|first| first.verb.changes()) {
+    if own.first().is_some_and(|first| first.verb.changes()) {
         return None;
     }
-    let args: Vec<String> = call.command.script_args().iter().map(|word| text(word)).collect();
-    let is_number = |word: &String| word.bytes().all(|byte| byte.is_ascii_digit());
-    let known = args.iter().find(|word| is_known(word));
-    known.or_else(|| args.iter().find(|word| !is_number(word))).or(args.first()).cloned()
+    acts.owner(known)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::rc::Rc;
+
     use super::*;
     use crate::audit::capture::{From, Line};
 
@@ -259,13 +265,26 @@ mod tests {
         Line { at_us: 0, db: 0, from: From::Client(b"10.0.0.1:1"), command: text.as_bytes() }
     }
 
-    fn call(lines: &[&str]) -> Call {
+    fn call(lines: &[&str]) -> Rc<Call> {
         let first = line(lines[0]);
         let mut call = Call::new(1, &first, Verb::of(first.name()).expect("a verb"));
         for text in &lines[1..] {
             call.push(Verb::of(line(text).name()).expect("a verb"), &line(text));
         }
-        call
+        Rc::new(call)
+    }
+
+    /// Returns the purpose of a call for the key `a`.
+    fn purpose(scripts: &mut Scripts, call: &Rc<Call>) -> Purpose {
+        let acts = Acts::of(call);
+        let script = scripts.script(&acts);
+        scripts.purpose(&script, &acts.on(0, b"a"))
+    }
+
+    /// Returns the owner that a call has for the key `a`.
+    fn owner(call: &Rc<Call>, known: &[&str]) -> Option<String> {
+        let acts = Acts::of(call);
+        super::owner(&acts, &acts.on(0, b"a"), known.iter().copied())
     }
 
     #[test]
@@ -288,7 +307,7 @@ mod tests {
         for (text, expected) in rows {
             let call = call(&[&format!("\"EVAL\" \"{text}\" \"1\" \"a\" \"t\""), r#""get" "a""#]);
             let mut scripts = Scripts::default();
-            assert_eq!(scripts.purpose(&call, b"a"), expected, "{text}");
+            assert_eq!(purpose(&mut scripts, &call), expected, "{text}");
         }
     }
 
@@ -296,9 +315,9 @@ mod tests {
     fn a_digest_has_the_purpose_of_its_other_calls() {
         let mut scripts = Scripts::default();
         let refused = call(&[r#""EVALSHA" "0F" "1" "a" "t""#, r#""get" "a""#]);
-        assert_eq!(scripts.purpose(&refused, b"a"), Purpose::Unknown);
+        assert_eq!(purpose(&mut scripts, &refused), Purpose::Unknown);
         scripts.learn(&call(&[r#""EVALSHA" "0f" "1" "b" "u""#, r#""get" "b""#, r#""del" "b""#]));
-        assert_eq!(scripts.purpose(&refused, b"a"), Purpose::Release);
+        assert_eq!(purpose(&mut scripts, &refused), Purpose::Release);
     }
 
     #[test]
@@ -308,14 +327,14 @@ mod tests {
             r#""exists" "a""#,
             r#""hincrby" "a" "id:48" "1""#,
         ]);
-        assert_eq!(owner(&redisson, b"a", |_| false).as_deref(), Some("id:48"));
+        assert_eq!(owner(&redisson, &[]).as_deref(), Some("id:48"));
         let token = call(&[r#""EVALSHA" "0f" "1" "a" "500" "t""#, r#""get" "a""#]);
-        assert_eq!(owner(&token, b"a", |_| false).as_deref(), Some("t"));
-        assert_eq!(owner(&token, b"a", |word| word == "500").as_deref(), Some("500"));
+        assert_eq!(owner(&token, &[]).as_deref(), Some("t"));
+        assert_eq!(owner(&token, &["500"]).as_deref(), Some("500"));
         let forced = call(&[r#""EVALSHA" "0f" "1" "a" "t""#, r#""del" "a""#]);
-        assert_eq!(owner(&forced, b"a", |_| false), None);
-        assert_eq!(owner(&call(&[r#""DEL" "a""#]), b"a", |_| false), None);
-        assert_eq!(owner(&call(&[r#""SET" "a" "t" "NX""#]), b"a", |_| false).as_deref(), Some("t"));
+        assert_eq!(owner(&forced, &[]), None);
+        assert_eq!(owner(&call(&[r#""DEL" "a""#]), &[]), None);
+        assert_eq!(owner(&call(&[r#""SET" "a" "t" "NX""#]), &[]).as_deref(), Some("t"));
     }
 
     #[test]
@@ -339,10 +358,11 @@ mod tests {
         assert_eq!(redis::Script::new(text).get_hash(), ACQUIRE);
         let mut scripts = Scripts::default();
         let by_digest = call(&[&format!("\"EVALSHA\" \"{ACQUIRE}\" \"1\" \"a\" \"30000\" \"c1:1\"")]);
-        assert!(scripts.is_acquire(&by_digest));
+        assert!(scripts.script(&Acts::of(&by_digest)).is_acquire);
         let fenced = call(&[r#""EVALSHA" "0f" "2" "a" "redisson_lock_token:{a}" "30000" "c1:1""#]);
-        assert!(scripts.is_acquire(&fenced));
-        assert!(!scripts.is_acquire(&call(&[r#""EVALSHA" "0f" "1" "a" "30000" "c1:1""#])));
+        assert!(scripts.script(&Acts::of(&fenced)).is_acquire);
+        let other = call(&[r#""EVALSHA" "0f" "1" "a" "30000" "c1:1""#]);
+        assert!(!scripts.script(&Acts::of(&other)).is_acquire);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use super::{
+    acts::Acts,
     command::{Call, Command, Verb},
     findings::{Findings, Kind, Part, Place},
     locks::Lock,
@@ -88,27 +89,28 @@ impl Semaphore {
         &mut self,
         lock: &mut Lock,
         place: Place<'_>,
-        call: &Rc<Call>,
+        acts: &Acts<'_>,
         findings: &mut Findings,
     ) {
+        let call = acts.call;
         // A script that the server does not know has no commands.
         if call.script.is_empty() {
             return;
         }
         lock.is_proven = true;
-        self.has_ids |= is_of_ids(call);
-        let own: Vec<&Command> = call.script.iter().filter(|command| command.word(1) == place.key).collect();
-        if releases_ids(call) {
-            self.comes_back(place, call, findings);
+        self.has_ids |= acts.names_deadlines;
+        let own = acts.on(place.db, place.key);
+        if releases_ids(acts) {
+            self.comes_back(place, acts, findings);
         }
-        let removed = self.sides(lock, place, call);
+        let removed = self.sides(lock, place, acts);
         // The message has the number that is left, after a release of permits without ids.
-        let message = call.script.iter().rfind(|command| command.verb == Verb::Publish);
+        let message = acts.messages.last();
         let left = message.and_then(|command| std::str::from_utf8(command.word(2)).ok()?.parse::<i64>().ok());
         let (mut grants, mut is_counted) = (false, false);
         for command in &own {
             let Some(by) = by(command) else {
-                self.sets(call, command);
+                self.sets(acts, place.db, command);
                 continue;
             };
             is_counted = true;
@@ -127,18 +129,19 @@ impl Semaphore {
                     // The copy was wrong: the key had expired, for example.
                     (self.free, self.total) = (left, None);
                 }
-                self.gives_back(lock, place, call, findings);
+                self.gives_back(lock, place, acts, findings);
             }
         }
-        if !grants && !is_counted && is_grant(call, &own) {
+        if !grants && !is_counted && is_grant(acts, &own) {
             lock.refuses(None, &call.client, call.at_us);
         }
     }
 
     /// Follows the commands on the deadlines. Returns the number of permits that it removes.
-    fn sides(&mut self, lock: &mut Lock, place: Place<'_>, call: &Rc<Call>) -> u64 {
-        let mut removed = 0;
-        for command in call.script.iter().filter(|command| is_deadlines(command.word(1), place.key)) {
+    fn sides(&mut self, lock: &mut Lock, place: Place<'_>, acts: &Acts<'_>) -> u64 {
+        let (call, mut removed) = (acts.call, 0);
+        let [one, other] = deadlines(place.key);
+        for command in acts.on_any(place.db, &[&one, &other], &[]) {
             let name = command.name();
             match name.as_str() {
                 "ZADD" => {
@@ -164,7 +167,7 @@ impl Semaphore {
                 "ZREM" => {
                     for id in command.words.iter().skip(2) {
                         removed += 1;
-                        let is_own = call.command.script_args().contains(id);
+                        let is_own = acts.has_arg(id);
                         self.ends(lock, call, id, is_own);
                     }
                 }
@@ -203,7 +206,8 @@ impl Semaphore {
     }
 
     /// Follows a SET of the number.
-    fn sets(&mut self, call: &Rc<Call>, command: &Command) {
+    fn sets(&mut self, acts: &Acts<'_>, db: u32, command: &Command) {
+        let call = acts.call;
         let number = std::str::from_utf8(command.word(2)).ok().and_then(|text| text.parse::<i64>().ok());
         let Some(number) = number.filter(|_| matches!(command.verb, Verb::Set | Verb::SetNx)) else {
             if command.verb.changes() && command.verb != Verb::Expire {
@@ -213,7 +217,7 @@ impl Semaphore {
         };
         let is_first = match command.creates() {
             // The reply of the script is remembered.
-            true => call.script.iter().any(|one| one.word(1).starts_with(MEMORY) && one.word(2) == b"1"),
+            true => acts.on_any(db, &[], &[MEMORY]).iter().any(|one| one.word(2) == b"1"),
             false => call.command.word(1).eq_ignore_ascii_case(SETS),
         };
         if command.creates() && !is_first {
@@ -235,9 +239,10 @@ impl Semaphore {
     }
 
     /// Follows a number of permits that a script adds without the id of one.
-    fn gives_back(&mut self, lock: &mut Lock, place: Place<'_>, call: &Rc<Call>, findings: &mut Findings) {
+    fn gives_back(&mut self, lock: &mut Lock, place: Place<'_>, acts: &Acts<'_>, findings: &mut Findings) {
+        let call = acts.call;
         // Redisson adds new permits by SET. Scripts that remember requests add and release alike.
-        let is_release = !call.command.keys().iter().any(|key| key.starts_with(MEMORY));
+        let is_release = !acts.names_prefix(MEMORY);
         lock.figures.releases += 1;
         lock.released_us = Some(call.at_us);
         if let Some((kind, by)) = self.deleted.take() {
@@ -266,17 +271,17 @@ impl Semaphore {
     }
 
     /// Records that the holder of a permit releases it after its end.
-    fn comes_back(&mut self, place: Place<'_>, call: &Rc<Call>, findings: &mut Findings) {
-        let args = call.command.script_args();
-        let now_ms = args.iter().rev().find_map(|word| clock(word));
+    fn comes_back(&mut self, place: Place<'_>, acts: &Acts<'_>, findings: &mut Findings) {
+        let call = acts.call;
+        let now_ms = call.command.script_args().iter().rev().find_map(|word| clock(word));
         let now_ms = now_ms.unwrap_or_else(|| call.at_ms() - NEAR_MS);
         let late: Vec<Box<[u8]>> = self
             .out
             .iter()
-            .filter(|(id, permit)| permit.deadline_ms <= now_ms && args.contains(id))
+            .filter(|(id, permit)| permit.deadline_ms <= now_ms && acts.has_arg(id))
             .map(|(id, _)| id.clone())
             .collect();
-        let is_late = |past: &Lost| past.finding.is_none() && args.contains(&past.id);
+        let is_late = |past: &Lost| past.finding.is_none() && acts.has_arg(&past.id);
         let others = self.out.values().filter(|permit| permit.deadline_ms > call.at_ms() + NEAR_MS).count();
         let others = i64::try_from(others).unwrap_or(i64::MAX);
         for past in self.past.iter_mut().filter(|past| is_late(past)) {
@@ -398,32 +403,24 @@ fn over(
     blame(findings, Kind::Late, place, call.at_us, says, &parts)
 }
 
-/// Returns true if a key has the deadlines of a semaphore's permits.
-fn is_deadlines(key: &[u8], semaphore: &[u8]) -> bool {
-    let Some(raw) = key.strip_suffix(b":timeout") else { return false };
-    let inner = raw.strip_prefix(b"{").and_then(|raw| raw.strip_suffix(b"}"));
-    raw == semaphore || inner == Some(semaphore)
-}
-
-/// Returns true for a call on permits that expire.
-fn is_of_ids(call: &Call) -> bool {
-    call.command.keys().iter().any(|key| key.ends_with(b":timeout"))
+/// Returns the two names of the key with the deadlines of a semaphore's permits: a key without
+/// braces gets some.
+fn deadlines(semaphore: &[u8]) -> [Vec<u8>; 2] {
+    [[semaphore, b":timeout"].concat(), [b"{", semaphore, b"}:timeout"].concat()]
 }
 
 /// Returns true for a call that releases permits by their ids: Redisson names the channel second,
 /// and other scripts that release remember the request.
-fn releases_ids(call: &Call) -> bool {
-    let keys = call.command.keys();
-    let has_channel = keys.get(1).is_some_and(|key| key.starts_with(CHANNEL));
-    is_of_ids(call) && (has_channel || keys.iter().any(|key| key.starts_with(MEMORY)))
+fn releases_ids(acts: &Acts<'_>) -> bool {
+    let has_channel = acts.call.command.keys().get(1).is_some_and(|key| key.starts_with(CHANNEL));
+    acts.names_deadlines && (has_channel || acts.names_prefix(MEMORY))
 }
 
 /// Returns true for a call that asks for permits: it reads the number, and sets none.
-fn is_grant(call: &Call, own: &[&Command]) -> bool {
-    let names_channel = call.command.keys().iter().any(|key| key.starts_with(CHANNEL));
+fn is_grant(acts: &Acts<'_>, own: &[&Command]) -> bool {
     let reads = own.iter().any(|command| command.word(0).eq_ignore_ascii_case(b"get"));
     reads
-        && (!names_channel || is_of_ids(call) && !releases_ids(call))
+        && (!acts.names_prefix(CHANNEL) || acts.names_deadlines && !releases_ids(acts))
         && !own.iter().any(|command| command.verb == Verb::Set)
 }
 
@@ -456,16 +453,9 @@ mod tests {
 
     #[test]
     fn the_deadlines_belong_to_their_semaphore() {
-        let rows = [
-            ("{stock}:timeout", "stock", true),
-            ("a{b}:timeout", "a{b}", true),
-            ("stock:timeout", "stock", true),
-            ("{stock}:timeout", "stoc", false),
-            ("{stock}", "stock", false),
-        ];
-        for (key, semaphore, expected) in rows {
-            assert_eq!(is_deadlines(key.as_bytes(), semaphore.as_bytes()), expected, "{key}");
-        }
+        let of = |key: &str| deadlines(key.as_bytes()).map(|key| String::from_utf8_lossy(&key).into_owned());
+        assert_eq!(of("stock"), ["stock:timeout", "{stock}:timeout"]);
+        assert_eq!(of("a{b}")[0], "a{b}:timeout");
     }
 
     #[test]
