@@ -11,7 +11,7 @@ use std::{
 
 use lockstorm_sim::{
     cluster::key_slot,
-    resp::{Answers, Reply},
+    resp::{Reply, ReplyReader},
 };
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -55,7 +55,7 @@ pub(crate) trait Place: Clone + 'static {
 /// A connection for commands and their replies.
 pub(crate) struct Asking<S> {
     stream: S,
-    answers: Answers,
+    answers: ReplyReader,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Asking<S> {
@@ -67,7 +67,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Asking<S> {
 
 impl<S: AsyncRead + Unpin> Asking<S> {
     pub(crate) fn new(stream: S) -> Asking<S> {
-        Asking { stream, answers: Answers::default() }
+        Asking { stream, answers: ReplyReader::default() }
     }
 
     /// The next reply or pushed message.

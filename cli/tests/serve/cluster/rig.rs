@@ -14,7 +14,7 @@ use std::{
 
 use lockstorm_sim::{
     generation::Generation,
-    resp::{Answers, Reply},
+    resp::{Reply, ReplyReader},
 };
 
 use crate::served::{INSTALLED, PATIENCE, folder, program};
@@ -79,7 +79,7 @@ pub(crate) fn free_port() -> u16 {
 /// A connection for commands.
 pub(crate) struct Line {
     stream: TcpStream,
-    answers: Answers,
+    answers: ReplyReader,
 }
 
 impl Line {
@@ -87,7 +87,7 @@ impl Line {
         #[expect(clippy::disallowed_methods, reason = "a client on the real network")]
         let stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.set_read_timeout(Some(PATIENCE))?;
-        Ok(Line { stream, answers: Answers::default() })
+        Ok(Line { stream, answers: ReplyReader::default() })
     }
 
     pub(crate) fn send(&mut self, words: &[String]) {

@@ -3,7 +3,7 @@
 
 use std::{fs, io::Write, time::Duration};
 
-use lockstorm_sim::resp::{Answers, Reply};
+use lockstorm_sim::resp::{Reply, ReplyReader};
 use rustix::process::Signal;
 
 use super::{
@@ -42,11 +42,11 @@ fn promotes(whose: Whose) {
     until_it_follows(&replica);
     let sentinel = sentinel_of(whose, &folder, "s", &watching(master.address, 1));
     until_it_knows(&sentinel, 1, 0);
-    let (mut events, mut said) = (sentinel.connect(), Answers::default());
+    let (mut events, mut said) = (sentinel.connect(), ReplyReader::default());
     asks(&mut events, "PSUBSCRIBE *", "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n");
     events.set_read_timeout(Some(Duration::from_millis(20))).expect("a time-out can be set");
     // The replica is no candidate before its first INFO.
-    let (mut stream, mut answers) = (sentinel.connect(), Answers::default());
+    let (mut stream, mut answers) = (sentinel.connect(), ReplyReader::default());
     let began = now();
     loop {
         stream.write_all(b"SENTINEL FAILOVER main\r\nSENTINEL FAILOVER main\r\n").expect("open");

@@ -13,7 +13,7 @@ use std::{
 
 use lockstorm_sim::{
     generation::Generation,
-    resp::{Answers, Reply},
+    resp::{Reply, ReplyReader},
 };
 
 use super::{Ours, Whose, answer, now, text, until_it_follows, until_it_knows, wait, watching};
@@ -85,7 +85,7 @@ fn sentinel(whose: Whose, folder: &Path, lines: &str) -> Option<Served> {
 fn ask(served: &Served, command: &str) -> Reply {
     let mut stream = served.connect();
     stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
-    answer(&mut stream, &mut Answers::default()).expect("answered")
+    answer(&mut stream, &mut ReplyReader::default()).expect("answered")
 }
 
 /// Returns true if a node is a master. It asks again if the failover ends its connection.
@@ -112,7 +112,7 @@ fn hands_over(name: &str, whose_sentinel: Whose, whose_nodes: Whose) {
     until_it_follows(&replica);
     let Some(sentinel) = sentinel(whose_sentinel, &folder, &watching(master.address, 1)) else { return };
     until_it_knows(&sentinel, 1, 0);
-    let (mut events, mut said) = (sentinel.connect(), Answers::default());
+    let (mut events, mut said) = (sentinel.connect(), ReplyReader::default());
     asks(&mut events, "PSUBSCRIBE *", "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n");
     events.set_read_timeout(Some(Duration::from_millis(20))).expect("a time-out can be set");
     let mut client = master.connect();
@@ -124,7 +124,7 @@ fn hands_over(name: &str, whose_sentinel: Whose, whose_nodes: Whose) {
     let unknown = error(ask(&sentinel, "SENTINEL FAILOVER main AGREED"));
     assert_eq!(unknown, "ERR Unknown failover option specified", "{name}");
     // The replica is no candidate before its first INFO.
-    let (mut stream, mut answers) = (sentinel.connect(), Answers::default());
+    let (mut stream, mut answers) = (sentinel.connect(), ReplyReader::default());
     let began = now();
     loop {
         let command = "SENTINEL FAILOVER main COORDINATED\r\n";

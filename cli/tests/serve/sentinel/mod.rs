@@ -17,7 +17,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use lockstorm_sim::resp::{Answers, Reply};
+use lockstorm_sim::resp::{Reply, ReplyReader};
 use rustix::process::Signal;
 
 use crate::served::{PATIENCE, Served, asks, folder, nothing_to_compare_with, redis};
@@ -122,7 +122,7 @@ fn sentinel_with(whose: Whose, folder: &Path, file: &Path) -> Served {
 }
 
 /// The next reply of a Sentinel; `None` at a timeout.
-fn answer(stream: &mut TcpStream, answers: &mut Answers) -> Option<Reply> {
+fn answer(stream: &mut TcpStream, answers: &mut ReplyReader) -> Option<Reply> {
     let began = now();
     loop {
         if let Some(reply) = answers.next().expect("replies") {
@@ -154,7 +154,7 @@ fn fields(map: &Reply) -> BTreeMap<String, String> {
 /// Waits until a replica is synchronized with its master.
 fn until_it_follows(replica: &Served) {
     let began = now();
-    let (mut stream, mut answers) = (replica.connect(), Answers::default());
+    let (mut stream, mut answers) = (replica.connect(), ReplyReader::default());
     loop {
         stream.write_all(b"INFO replication\r\n").expect("open");
         if answer(&mut stream, &mut answers).is_some_and(|info| text(&info).contains("master_link_status:up"))
@@ -168,7 +168,7 @@ fn until_it_follows(replica: &Served) {
 
 /// Waits until a Sentinel knows this number of replicas and of other Sentinels.
 fn until_it_knows(served: &Served, replicas: usize, others: usize) {
-    let (mut stream, mut answers) = (served.connect(), Answers::default());
+    let (mut stream, mut answers) = (served.connect(), ReplyReader::default());
     let began = now();
     loop {
         stream.write_all(b"SENTINEL MASTER main\r\n").expect("open");
@@ -209,8 +209,8 @@ fn failover(name: &str, sentinels: [(Whose, usize); 3], nodes: [Whose; 3]) -> Ve
         })
         .collect();
     group.iter().for_each(|served| until_it_knows(served, 2, 2));
-    let mut lines: Vec<(TcpStream, Answers)> =
-        group.iter().map(|served| (served.connect(), Answers::default())).collect();
+    let mut lines: Vec<(TcpStream, ReplyReader)> =
+        group.iter().map(|served| (served.connect(), ReplyReader::default())).collect();
     for (stream, _) in &mut lines {
         asks(stream, "PSUBSCRIBE *", "*3\r\n$10\r\npsubscribe\r\n$1\r\n*\r\n:1\r\n");
         stream.set_read_timeout(Some(Duration::from_millis(2))).expect("a time-out can be set");
@@ -370,7 +370,7 @@ fn a_sentinel_keeps_its_state_in_its_file() {
     let id_of = |served: &Served| {
         let mut stream = served.connect();
         stream.write_all(b"SENTINEL MYID\r\n").expect("open");
-        text(&answer(&mut stream, &mut Answers::default()).expect("answered"))
+        text(&answer(&mut stream, &mut ReplyReader::default()).expect("answered"))
     };
     let served = Served::start(&folder, &["--sentinel", "--config", "sentinel.conf"]);
     let mut stream = served.connect();
@@ -417,7 +417,7 @@ fn each_kind_of_sentinel_goes_on_with_the_file_of_the_other() {
             "{written}"
         );
         let served = sentinel_with(other, &folder, &file);
-        let (mut stream, mut answers) = (served.connect(), Answers::default());
+        let (mut stream, mut answers) = (served.connect(), ReplyReader::default());
         for command in ["SENTINEL REPLICAS main", "SENTINEL SENTINELS main"] {
             stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
             let Some(Reply::Array(known)) = answer(&mut stream, &mut answers) else { panic!("a list") };
@@ -491,7 +491,7 @@ fn a_refused_subscription_is_tried_again() {
         let master = Served::beside(&folder, &["--requirepass", "secret"]);
         let watched = watching(master.address, 2);
         let _sentinel = sentinel_of(whose, &folder, &format!("{whose:?}"), &watched);
-        let (mut stream, mut answers) = (master.connect(), Answers::default());
+        let (mut stream, mut answers) = (master.connect(), ReplyReader::default());
         stream.write_all(b"AUTH secret\r\n").expect("open");
         answer(&mut stream, &mut answers);
         let began = now();
@@ -537,7 +537,7 @@ timeout = "0"
     for whose in installed() {
         let folder = folder("file-of-a-scenario");
         let sentinel = sentinel_of(whose, &folder, "s", &file);
-        let (mut stream, mut answers) = (sentinel.connect(), Answers::default());
+        let (mut stream, mut answers) = (sentinel.connect(), ReplyReader::default());
         stream.write_all(b"AUTH \"of this one\"\r\nSENTINEL MASTER localhost\r\n").expect("open");
         let welcome = answer(&mut stream, &mut answers).expect("a reply");
         let master = answer(&mut stream, &mut answers).map(|reply| format!("{reply:?}")).expect("a reply");

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, io::Write, net::TcpListener, thread, time::Duration};
 
-use lockstorm_sim::resp::{Answers, Reply};
+use lockstorm_sim::resp::{Reply, ReplyReader};
 
 use super::{Ours, Whose, answer, fields, installed, node, now, sentinel_of, text, wait, watching};
 use crate::served::{PATIENCE, Served, asks, folder};
@@ -21,7 +21,7 @@ type Records = [BTreeMap<String, Record>; 2];
 
 /// A Sentinel's records right after a command, before it can receive any hello.
 fn records_after(served: &Served, command: &str) -> Records {
-    let (mut stream, mut answers) = (served.connect(), Answers::default());
+    let (mut stream, mut answers) = (served.connect(), ReplyReader::default());
     let commands = format!("{command}\r\nSENTINEL SENTINELS main\r\nSENTINEL SENTINELS other\r\n");
     stream.write_all(commands.as_bytes()).expect("open");
     let done = answer(&mut stream, &mut answers).expect("answered");
@@ -50,7 +50,7 @@ fn connections(of: &Served, to: &Served) -> Vec<String> {
     let ask = |served: &Served, command: &str| {
         let mut stream = served.connect();
         stream.write_all(format!("{command}\r\n").as_bytes()).expect("open");
-        text(&answer(&mut stream, &mut Answers::default()).expect("answered"))
+        text(&answer(&mut stream, &mut ReplyReader::default()).expect("answered"))
     };
     let name = format!(" name=sentinel-{}-", &ask(of, "SENTINEL MYID")[..8]);
     let list = ask(to, "CLIENT LIST");
@@ -125,7 +125,9 @@ fn shares_its_links(whose: Whose) {
         assert_eq!(users(&told), BOTH, "{whose:?}");
         told.each_ref().map(moved) == [1, 1]
     });
-    let Some(Reply::Array(event)) = answer(&mut stream, &mut Answers::default()) else { panic!("an event") };
+    let Some(Reply::Array(event)) = answer(&mut stream, &mut ReplyReader::default()) else {
+        panic!("an event")
+    };
     let update = text(&event[2]);
     assert!(update.ends_with(" 1 additional matching instances"), "{whose:?}: {update}");
     until("the link is closed", || connected() == [vec![], second[1].clone()]);
