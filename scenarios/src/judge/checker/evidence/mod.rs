@@ -164,8 +164,8 @@ impl<'a> Evidence<'a> {
         asked.chain(held).chain(believed).filter(|(of, _)| *of == lock).map(|(_, owner)| owner).collect()
     }
 
-    /// Returns the decision if intervals do not overlap. It is *holds* if the question arose: for one
-    /// of the locks with an interval, at least two owners asked for it, held it or believed so.
+    /// Returns the decision if intervals do not overlap. It is *holds* if the question arose: for
+    /// one of the locks with an interval, at least two owners asked for it, held it or believed so.
     pub(in crate::judge::checker) fn none_at_once<I: Interval, W>(&self, seen: &[I]) -> Decision<Apart, W> {
         let had: BTreeSet<Lock> = seen.iter().map(Interval::lock).collect();
         if self.is_given_up() {

@@ -13,10 +13,11 @@ use lockstorm_world::time::{True, Wall};
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::Evidence,
     },
     history::{Call, Event, EventKind, Host, Lock, LockKind, Mode, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const READ_WRITE: Checker = Checker {
@@ -32,14 +33,37 @@ pub(in crate::judge::checker) const READ_WRITE: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoReadWriteLock,
+    NoWriter,
+    /// The numbers of grants to write and to read.
+    Grants([u64; 2]),
+}
+
+/// A grant beside a hold that it excludes.
+#[derive(Clone, Copy)]
+pub(in crate::judge::checker) struct LetIn {
+    pub(in crate::judge::checker) node: Host,
+    pub(in crate::judge::checker) owner: Owner,
+    /// The owner that held it.
+    pub(in crate::judge::checker) other: Owner,
+    /// The mode of the grant.
+    pub(in crate::judge::checker) mode: Mode,
+}
+
 /// The holds of a lock on a node: owner and mode, and expiry by the node's clock.
 type Holders = BTreeMap<(Owner, Mode), True>;
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&READ_WRITE, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, LetIn> {
     let history = evidence.history;
     let judged = |lock: Lock| history.lock(lock).kind == LockKind::ReadWrite;
     let mut held: BTreeMap<(Lock, Host), Holders> = BTreeMap::new();
-    let mut wrong: Vec<(&Event, Owner, Owner, Mode)> = Vec::new();
+    let mut wrong: Vec<(&Event, LetIn)> = Vec::new();
     let (mut readers, mut grants) = (0, [0_u64; 2]);
     for event in &history.events {
         let Some((lock, owner, mode)) = event.kind.hold().filter(|(lock, ..)| judged(*lock)) else {
@@ -58,7 +82,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                     *other != owner && (mode == Mode::Exclusive || *held == Mode::Exclusive)
                 };
                 if let Some((other, _)) = holders.keys().find(excluded) {
-                    wrong.push((event, owner, *other, mode));
+                    wrong.push((event, LetIn { node: event.host, owner, other: *other, mode }));
                 }
                 holders.insert((owner, mode), expires(until));
                 // A lease that is already over by the node's clock is not a hold.
@@ -84,28 +108,20 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     let verdict = match wrong.first() {
-        Some((event, owner, other, mode)) => {
-            let node = history.host_name(event.host);
-            let summary = format!(
-                "{node} let {} in to {} at {} while {} was in.",
-                history.owner_name(*owner),
-                if *mode == Mode::Exclusive { "write" } else { "read" },
-                words::instant(event.at),
-                history.owner_name(*other)
-            );
+        Some((event, wrong)) => {
             let (from, until, lock) = (event.at, event.at, event.kind.lock());
-            let owners = vec![*other, *owner];
-            let story = Vec::new();
-            Verdict::Violated { witness: Witness { summary, story, from, until, lock, owners } }
+            Decision::Violated(Case {
+                wrong: *wrong,
+                from,
+                until,
+                lock,
+                owners: vec![wrong.other, wrong.owner],
+            })
         }
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if !history.header.locks().any(judged) => {
-                Verdict::undecided("No read-write lock is on trial.")
-            }
-            None if grants[0] == 0 => Verdict::undecided("No grant to write was seen."),
-            None => Verdict::holds(format!("Grants to write: {}; to read: {}.", grants[0], grants[1])),
-        },
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if !history.header.locks().any(judged) => Decision::Undecided(Because::NoReadWriteLock),
+        None if grants[0] == 0 => Decision::Undecided(Because::NoWriter),
+        None => Decision::Holds(Because::Grants(grants)),
     };
     let waited = |wanted: Mode| {
         let asked = evidence.calls.iter().filter(|asked| judged(asked.lock));
@@ -119,7 +135,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Measure::time("writers_waited", waited(Mode::Exclusive)),
         Measure::time("readers_waited", waited(Mode::Shared)),
     ];
-    READ_WRITE.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
 #[cfg(test)]

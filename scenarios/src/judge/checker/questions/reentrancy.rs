@@ -31,10 +31,11 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, ending::ending, words},
+        decision::{Case, Decided, Decision},
+        evidence::Evidence,
     },
-    history::{Call, Event, EventKind, History, Lock, Mode, Op, Outcome, Owner, Role},
-    verdict::{Finding, Measure, Verdict, Witness},
+    history::{Call, EventKind, History, Lock, Mode, Op, Outcome, Owner, Role},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const REENTRANCY: Checker = Checker {
@@ -50,6 +51,21 @@ pub(in crate::judge::checker) const REENTRANCY: Checker = Checker {
 
 /// The longest time after a call until a real node's count is read.
 const READ_MAX: Duration = Duration::from_millis(50);
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NotCounted,
+    NotTested,
+    /// The highest count.
+    CameOut(u32),
+}
+
+/// A node's count of an owner's levels that is too high or too low.
+pub(in crate::judge::checker) struct Miscounted {
+    pub(in crate::judge::checker) counted: u32,
+    /// The number of levels by the owner's own calls.
+    pub(in crate::judge::checker) expected: u32,
+}
 
 /// Returns the number of levels that an owner has in one mode according to this event of a node.
 fn levels(kind: &EventKind) -> Option<(Lock, Owner, Mode, u32)> {
@@ -147,6 +163,10 @@ impl Account {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&REENTRANCY, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Miscounted> {
     let history = evidence.history;
     let mut accounts: BTreeMap<(Lock, Owner), Account> = BTreeMap::new();
     let mut calls: BTreeMap<Op, (Lock, Owner, Call)> = BTreeMap::new();
@@ -202,29 +222,26 @@ fn check(evidence: &Evidence<'_>) -> Finding {
                 let missing = if lost { 0 } else { least.saturating_sub(counted) };
                 if excess.max(missing) > off {
                     off = excess.max(missing);
-                    worst = Some((event, lock, owner, counted, account.expected));
+                    worst = Some((event.at, lock, owner, counted, account.expected));
                 }
             }
             _ => {}
         }
     }
     let verdict = match worst {
-        Some((event, lock, owner, counted, expected)) => {
-            Verdict::Violated { witness: witness(evidence, event, (lock, owner), counted, expected) }
+        Some((at, lock, owner, counted, expected)) => {
+            let wrong = Miscounted { counted, expected };
+            Decision::Violated(Case { wrong, from: at, until: at, lock: Some(lock), owners: vec![owner] })
         }
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if !history.header.locks().any(|lock| counts_levels(history, lock)) => {
-                Verdict::undecided("No single authority counts the holds.")
-            }
-            None if deepest < 2 && !tested => {
-                Verdict::undecided("No owner nested its holds or asked again after a lost reply.")
-            }
-            None => Verdict::holds(format!("Counts up to {deepest} came out as the calls have it.")),
-        },
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if !history.header.locks().any(|lock| counts_levels(history, lock)) => {
+            Decision::Undecided(Because::NotCounted)
+        }
+        None if deepest < 2 && !tested => Decision::Undecided(Because::NotTested),
+        None => Decision::Holds(Because::CameOut(deepest)),
     };
-    REENTRANCY
-        .finding(verdict, vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())])
+    let measures = vec![Measure::count("off", off.into()), Measure::count("deepest", deepest.into())];
+    Decided { verdict, measures }
 }
 
 /// Records a call that returned. Returns true if it tested the property: a success after a lost
@@ -283,29 +300,6 @@ fn returned(account: &mut Account, call: Call, outcome: &Outcome, counted: u32) 
         }
         _ => false,
     }
-}
-
-fn witness(
-    evidence: &Evidence<'_>,
-    event: &Event,
-    (lock, owner): (Lock, Owner),
-    counted: u32,
-    expected: u32,
-) -> Witness {
-    let history = evidence.history;
-    let summary = format!(
-        "{} held `{}` {} by its own calls, but the node counted {counted}, at {}.",
-        history.owner_name(owner),
-        history.lock(lock).name,
-        match expected {
-            0 => "not at all".to_owned(),
-            1 => "once".to_owned(),
-            times => format!("{times} times"),
-        },
-        words::instant(event.at)
-    );
-    let story = ending(history, lock, &[owner], lockstorm_world::time::True::ZERO, event.at);
-    Witness { summary, story, from: event.at, until: event.at, lock: Some(lock), owners: vec![owner] }
 }
 
 #[cfg(test)]

@@ -17,11 +17,12 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Asked, Evidence, promise::Promise, words},
+        decision::{Case, Decided, Decision},
+        evidence::{Asked, Evidence, promise::Promise},
         up_to_progress,
     },
     history::{Lock, Outcome, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const TOGETHER: Checker = Checker {
@@ -38,6 +39,22 @@ pub(in crate::judge::checker) const TOGETHER: Checker = Checker {
     bound: Some(|bounds| up_to_progress("left", bounds)),
     check,
 };
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoCall,
+    /// The number of calls about several locks.
+    AllOrNone(usize),
+}
+
+/// A lock that an owner had without the others, or the others without it.
+pub(in crate::judge::checker) struct Parted<'a> {
+    /// True if the owner got the others without it; false if it stayed promised alone.
+    pub(in crate::judge::checker) is_torn: bool,
+    pub(in crate::judge::checker) lock: Lock,
+    /// The latest promise of it to the owner until then.
+    pub(in crate::judge::checker) last: Option<&'a Promise>,
+}
 
 /// Calls of an owner about several locks that count as one call.
 struct Group<'a> {
@@ -113,6 +130,10 @@ fn leftovers(evidence: &Evidence<'_>, group: &Group<'_>, from: True) -> Vec<Odd>
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&TOGETHER, evidence)
+}
+
+fn decide<'e>(evidence: &'e Evidence<'_>) -> Decided<Because, Parted<'e>> {
     let history = evidence.history;
     let groups = groups(evidence);
     let (mut torn, mut left): (Vec<Odd>, Vec<Odd>) = (Vec::new(), Vec::new());
@@ -131,41 +152,29 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let length = |odd: &Odd| odd.until.since(odd.from);
     let longest = left.iter().max_by_key(|odd| length(odd));
     let longest_left = longest.map_or(Duration::ZERO, length);
-    let named = |odd: &Odd| (history.owner_name(odd.owner), history.lock(odd.lock).name.clone());
+    let too_long = longest.filter(|odd| length(odd) > history.header.bounds.progress);
     let verdict = if let Some(odd) = torn.first() {
-        let (owner, lock) = named(odd);
-        let summary = format!(
-            "{owner} got several locks at {}, and was not promised `{lock}` then.",
-            words::instant(odd.from)
-        );
-        Verdict::Violated { witness: witness(evidence, odd, summary) }
-    } else if let Some(odd) = longest.filter(|odd| length(odd) > history.header.bounds.progress) {
-        let (owner, lock) = named(odd);
-        let summary = format!(
-            "{owner} had none of several locks left at {}, and was promised `{lock}` for {} more.",
-            words::instant(odd.from),
-            words::length(length(odd))
-        );
-        Verdict::Violated { witness: witness(evidence, odd, summary) }
-    } else if let Some(why) = evidence.given_up() {
-        Verdict::undecided(why)
+        Decision::Violated(case(evidence, odd, true))
+    } else if let Some(odd) = too_long {
+        Decision::Violated(case(evidence, odd, false))
+    } else if evidence.is_given_up() {
+        Decision::GivenUp
     } else if groups.is_empty() {
-        Verdict::undecided("No locks were taken together.")
+        Decision::Undecided(Because::NoCall)
     } else {
-        Verdict::holds(format!("{}, each about all or none.", words::many(groups.len(), "call")))
+        Decision::Holds(Because::AllOrNone(groups.len()))
     };
     let torn = Measure::count("torn", torn.len() as u64);
-    TOGETHER
-        .finding(verdict, vec![torn, Measure::time("left", longest_left), Measure::time("waited", waited)])
+    let measures = vec![torn, Measure::time("left", longest_left), Measure::time("waited", waited)];
+    Decided { verdict, measures }
 }
 
-fn witness(evidence: &Evidence<'_>, odd: &Odd, summary: String) -> Witness {
+fn case<'e>(evidence: &'e Evidence<'_>, odd: &Odd, is_torn: bool) -> Case<Parted<'e>> {
     let Odd { lock, owner, from, until } = *odd;
     let of = |promise: &&Promise| (promise.lock, promise.owner) == (lock, owner) && promise.from <= from;
     let last = evidence.promises.iter().rfind(of);
-    let story = last.map(|promise| words::promise(evidence.history, promise)).into_iter().collect();
-    let owners = vec![owner];
-    Witness { summary, story, from, until, lock: Some(lock), owners }
+    let wrong = Parted { is_torn, lock, last };
+    Case { wrong, from, until, lock: Some(lock), owners: vec![owner] }
 }
 
 #[cfg(test)]

@@ -27,14 +27,14 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
+        decision::{Case, Decided, Decision},
         evidence::{
             Asked, Evidence,
             wants::{Want, wants},
-            words,
         },
     },
     history::{Fault, History, Host, HostKind, Lock, LockKind, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const WAITING: Checker = Checker {
@@ -65,8 +65,28 @@ pub(in crate::judge::checker) const WAITING: Checker = Checker {
     check,
 };
 
-/// The most owners whose shares a witness lists.
-const SHOWN: usize = 6;
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoWant,
+    Served {
+        wants: usize,
+        /// The longest wait.
+        waited: Duration,
+        /// The number of owners that never got a lock.
+        unserved: usize,
+    },
+}
+
+/// A waiter that was overtaken too often.
+pub(in crate::judge::checker) struct Starved {
+    pub(in crate::judge::checker) lock: Lock,
+    /// True if it got the lock in the end.
+    pub(in crate::judge::checker) granted: bool,
+    pub(in crate::judge::checker) times: u64,
+    pub(in crate::judge::checker) bound: u64,
+    /// The number of times that each owner got the lock, most first.
+    pub(in crate::judge::checker) shares: Vec<(u64, Owner)>,
+}
 
 /// Spans of time, in the order of their beginnings, each with the latest end of all spans up to it.
 struct Spans(Vec<(True, True)>);
@@ -195,6 +215,10 @@ fn p99(times: &[Duration]) -> Duration {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&WAITING, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Starved> {
     let history = evidence.history;
     let wants = wants(evidence);
     let locks = Served::of(evidence, &wants);
@@ -220,18 +244,12 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let unserved: Vec<String> = unserved.map(|owner| history.owner_name(owner)).collect();
     let verdict = match worst {
         Some((want, times)) => {
-            Verdict::Violated { witness: witness(history, want, times, &locks[&want.lock]) }
+            let served = &locks[&want.lock];
+            Decision::Violated(starved_case(want, times, bound(history, served), served))
         }
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if wants.is_empty() => Verdict::undecided("No owner asked for a lock."),
-            None => Verdict::holds(format!(
-                "{}, of which the longest waited for {}; {} never got the lock.",
-                words::many(wants.len(), "acquisition"),
-                words::length(waited),
-                words::many(unserved.len(), "owner")
-            )),
-        },
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if wants.is_empty() => Decision::Undecided(Because::NoWant),
+        None => Decision::Holds(Because::Served { wants: wants.len(), waited, unserved: unserved.len() }),
     };
     let jain = locks.values().map(Served::jain).fold(1.0, f64::min);
     let measures = vec![
@@ -241,7 +259,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Measure::count("overtaken", most),
         Measure::number("jain", jain),
     ];
-    WAITING.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
 /// Returns the number of times that an owner may be overtaken.
@@ -249,32 +267,13 @@ fn bound(history: &History, served: &Served) -> u64 {
     u64::from(history.header.bounds.overtaken) * served.owners.len() as u64
 }
 
-fn witness(history: &History, want: &Want, times: u64, served: &Served) -> Witness {
+fn starved_case(want: &Want, times: u64, bound: u64, served: &Served) -> Case<Starved> {
     let Want { lock, owner, from, until, granted, .. } = *want;
-    let summary = format!(
-        "{} asked for `{}` at {} and {} {}: {times} times others got it that began to ask later.",
-        history.owner_name(owner),
-        history.lock(lock).name,
-        words::instant(from),
-        if granted { "got it at" } else { "had not got it by" },
-        words::instant(until),
-    );
     let mut shares: Vec<(u64, Owner)> =
         served.owners.iter().map(|(owner, (_, got))| (*got, *owner)).collect();
     shares.sort_unstable_by_key(|(got, owner)| (Reverse(*got), *owner));
-    let shown = shares.iter().take(SHOWN);
-    let shown: Vec<String> =
-        shown.map(|(got, owner)| format!("{} {got} times", history.owner_name(*owner))).collect();
-    let rest = if shares.len() > SHOWN { " and more" } else { "" };
-    let story = vec![
-        format!("Who got it in the whole run: {}{rest}.", shown.join(", ")),
-        format!(
-            "Owners that asked for it: {}. Chance would have overtaken one of them no more than {} times.",
-            served.owners.len(),
-            bound(history, served)
-        ),
-    ];
-    Witness { summary, story, from, until, lock: Some(lock), owners: vec![owner] }
+    let wrong = Starved { lock, granted, times, bound, shares };
+    Case { wrong, from, until, lock: Some(lock), owners: vec![owner] }
 }
 
 #[cfg(test)]

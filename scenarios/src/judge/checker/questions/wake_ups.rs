@@ -24,10 +24,11 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::Evidence,
     },
     history::{Call, Event, EventKind, History, Host, Life, Lock, LockKind, Mode, Op, Owner, Wake},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const WAKE_UPS: Checker = Checker {
@@ -42,6 +43,20 @@ pub(in crate::judge::checker) const WAKE_UPS: Checker = Checker {
     bound: Some(|bounds| format!("`longest` up to {:?}", bounds.wake)),
     check,
 };
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoWaiter,
+    Answered { releases: u64, longest: Duration },
+}
+
+/// A release to which no waiter reacted in time.
+pub(in crate::judge::checker) struct Unanswered {
+    pub(in crate::judge::checker) lock: Lock,
+    pub(in crate::judge::checker) released: True,
+    /// The node's message after the release: its instant and the number of subscribers.
+    pub(in crate::judge::checker) message: Option<(True, u32)>,
+}
 
 #[derive(Debug, Default)]
 struct State {
@@ -225,6 +240,10 @@ fn take_if(
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&WAKE_UPS, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Unanswered> {
     let history = evidence.history;
     let judged = |lock: Lock| !history.lock(lock).names_its_holds();
     let mut state = State::default();
@@ -249,14 +268,10 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let longest = worst.map_or(Duration::ZERO, Gap::length);
     let bound = history.header.bounds.wake;
     let verdict = match worst {
-        Some(gap) if longest > bound => Verdict::Violated { witness: witness(history, gap) },
-        _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        None => Verdict::undecided(evidence.unless_failed("No client waited for a release.")),
-        Some(_) => Verdict::holds(format!(
-            "{} with a waiter, the slowest answered after {}.",
-            words::many(state.releases as usize, "release"),
-            words::length(longest)
-        )),
+        Some(gap) if longest > bound => Decision::Violated(case(history, gap)),
+        _ if evidence.is_given_up() => Decision::GivenUp,
+        None => Decision::Undecided(Because::NoWaiter),
+        Some(_) => Decision::Holds(Because::Answered { releases: state.releases, longest }),
     };
     let measures = vec![
         Measure::time("longest", longest),
@@ -264,38 +279,19 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Measure::count("messages", messages),
         Measure::count("timers", timers),
     ];
-    WAKE_UPS.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
-fn witness(history: &History, gap: &Gap) -> Witness {
-    let Gap { lock, released, since, until, .. } = gap;
-    let name = &history.lock(*lock).name;
-    let (released_at, length) = (words::instant(*released), words::length(gap.length()));
-    let summary = if since == released {
-        format!("`{name}` was released at {released_at} and no waiter tried again for {length}.")
-    } else {
-        let since = words::instant(*since);
-        format!(
-            "`{name}` was released at {released_at}, and no waiter tried again for {length} after one that had stood still went on at {since}."
-        )
-    };
+fn case(history: &History, gap: &Gap) -> Case<Unanswered> {
+    let Gap { lock, released, since, until, .. } = *gap;
     let of_lock =
-        |event: &&Event| event.kind.lock() == Some(*lock) && event.at >= *released && event.at <= *until;
-    let published = history.events.iter().filter(of_lock).find_map(|event| match &event.kind {
+        |event: &&Event| event.kind.lock() == Some(lock) && event.at >= released && event.at <= until;
+    let message = history.events.iter().filter(of_lock).find_map(|event| match &event.kind {
         EventKind::Published { receivers, .. } => Some((event.at, *receivers)),
         _ => None,
     });
-    let story = vec![match published {
-        Some((at, receivers)) => {
-            format!(
-                "The node sent its message at {} to {}.",
-                words::instant(at),
-                words::many(receivers as usize, "subscriber")
-            )
-        }
-        None => "The node sent no message.".to_owned(),
-    }];
-    Witness { summary, story, from: *since, until: *until, lock: Some(*lock), owners: Vec::new() }
+    let wrong = Unanswered { lock, released, message };
+    Case { wrong, from: since, until, lock: Some(lock), owners: Vec::new() }
 }
 
 #[cfg(test)]

@@ -1,0 +1,52 @@
+use crate::judge::checker::{
+    decision::{Case, Explain, Reason},
+    evidence::{Evidence, words},
+    questions::waiting::{Because, Starved},
+};
+
+/// The most owners whose shares a story lists.
+const SHOWN: usize = 6;
+
+impl Reason for Because {
+    fn sentence(&self, _evidence: &Evidence<'_>) -> String {
+        match self {
+            Self::NoWant => "No owner asked for a lock.".to_owned(),
+            Self::Served { wants, waited, unserved } => format!(
+                "{}, of which the longest waited for {}; {} never got the lock.",
+                words::many(*wants, "acquisition"),
+                words::length(*waited),
+                words::many(*unserved, "owner")
+            ),
+        }
+    }
+}
+
+impl Explain for Case<Starved> {
+    fn summary(&self, evidence: &Evidence<'_>) -> String {
+        let Starved { lock, granted, times, .. } = self.wrong;
+        let history = evidence.history;
+        format!(
+            "{} asked for `{}` at {} and {} {}: {times} times others got it that began to ask later.",
+            history.owner_name(self.owners[0]),
+            history.lock(lock).name,
+            words::instant(self.from),
+            if granted { "got it at" } else { "had not got it by" },
+            words::instant(self.until),
+        )
+    }
+
+    fn story(&self, evidence: &Evidence<'_>) -> Vec<String> {
+        let Starved { bound, shares, .. } = &self.wrong;
+        let shown = shares.iter().take(SHOWN);
+        let name = |owner| evidence.history.owner_name(owner);
+        let shown: Vec<String> = shown.map(|(got, owner)| format!("{} {got} times", name(*owner))).collect();
+        let rest = if shares.len() > SHOWN { " and more" } else { "" };
+        vec![
+            format!("Who got it in the whole run: {}{rest}.", shown.join(", ")),
+            format!(
+                "Owners that asked for it: {}. Chance would have overtaken one of them no more than {bound} times.",
+                shares.len()
+            ),
+        ]
+    }
+}
