@@ -31,10 +31,11 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, belief::BeliefEnd, words},
+        decision::{Case, Decided, Decision},
+        evidence::{Evidence, belief::BeliefEnd},
     },
     history::{Event, EventKind, History, Host, KeyLeft, Life, Lock, Mode, Outcome, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const HYGIENE: Checker = Checker {
@@ -51,6 +52,22 @@ pub(in crate::judge::checker) const HYGIENE: Checker = Checker {
     bound: None,
     check,
 };
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoGrant,
+    Real,
+    InUse,
+    NothingLeft,
+}
+
+/// A violation.
+pub(in crate::judge::checker) enum Wrong<'a> {
+    /// A key was left behind, the first of this number.
+    Key(&'a KeyLeft, usize),
+    /// A hold was left behind.
+    Hold(Lock),
+}
 
 /// The number of passing keys that each owner has left so far.
 #[derive(Default)]
@@ -111,17 +128,9 @@ impl HoldLeft {
         self.until.since(self.from)
     }
 
-    fn witness(&self, history: &History) -> Witness {
+    fn case<'a>(&self) -> Case<Wrong<'a>> {
         let HoldLeft { lock, owner, from, until, .. } = *self;
-        let summary = format!(
-            "{} ended its work at {} without giving `{}` back, and it was renewed for {}, until {}.",
-            history.owner_name(owner),
-            words::instant(from),
-            history.lock(lock).name,
-            words::length(self.length()),
-            words::instant(until)
-        );
-        Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners: vec![owner] }
+        Case { wrong: Wrong::Hold(lock), from, until, lock: Some(lock), owners: vec![owner] }
     }
 }
 
@@ -152,6 +161,10 @@ fn holds_left(history: &History) -> Vec<HoldLeft> {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&HYGIENE, evidence)
+}
+
+fn decide<'e>(evidence: &'e Evidence<'_>) -> Decided<Because, Wrong<'e>> {
     let history = evidence.history;
     let in_use = |lock: Lock| {
         let held =
@@ -171,42 +184,24 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let left_behind = holds.iter().map(HoldLeft::length).max().unwrap_or_default();
     let hold = holds.iter().filter(|hold| hold.outlived).max_by_key(|hold| hold.length());
     let verdict = match (left.first(), hold) {
-        (Some(key), _) => Verdict::Violated { witness: witness(history, key, left.len()) },
-        (None, Some(hold)) => Verdict::Violated { witness: hold.witness(history) },
-        (None, None) => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if evidence.promises.is_empty() => {
-                Verdict::undecided(evidence.no_owner("No lock was ever granted."))
-            }
-            None if history.header.is_real() => {
-                Verdict::undecided("What real servers have left is not looked at.")
-            }
-            None if used.iter().all(|used| *used) => {
-                Verdict::undecided("The lock was still in use when the run ended.")
-            }
-            None => Verdict::holds("Nothing was left behind."),
-        },
+        (Some(key), _) => {
+            let (end, owners) = (history.header.end, Vec::new());
+            let wrong = Wrong::Key(key, left.len());
+            Decision::Violated(Case { wrong, from: end, until: end, lock: Some(key.lock), owners })
+        }
+        (None, Some(hold)) => Decision::Violated(hold.case()),
+        (None, None) if evidence.is_given_up() => Decision::GivenUp,
+        (None, None) if evidence.promises.is_empty() => Decision::Undecided(Because::NoGrant),
+        (None, None) if history.header.is_real() => Decision::Undecided(Because::Real),
+        (None, None) if used.iter().all(|used| *used) => Decision::Undecided(Because::InUse),
+        (None, None) => Decision::Holds(Because::NothingLeft),
     };
     let measures = vec![
         Measure::count("left", left.len() as u64),
         Measure::count("for_ever", for_ever as u64),
         Measure::time("left_behind", left_behind),
     ];
-    HYGIENE.finding(verdict, measures)
-}
-
-fn witness(history: &History, key: &KeyLeft, left: usize) -> Witness {
-    let rest = match key.ttl_ms {
-        Some(ms) => format!("and goes by itself in {ms} ms"),
-        None => "and stays forever".to_owned(),
-    };
-    let (node, maker) = (history.host_name(key.node), key.owner.map(|owner| history.owner_name(owner)));
-    let by = maker.map_or_else(String::new, |owner| format!(" by {owner}"));
-    let summary =
-        format!("`{}` is left on {node}{by}, {rest}; {} in all.", key.key, words::many(left, "key"));
-    let end = history.header.end;
-    let story = Vec::new();
-    Witness { summary, story, from: end, until: end, lock: Some(key.lock), owners: Vec::new() }
+    Decided { verdict, measures }
 }
 
 #[cfg(test)]

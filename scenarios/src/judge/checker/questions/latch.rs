@@ -20,11 +20,12 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Asked, Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::{Asked, Evidence},
         up_to_progress,
     },
     history::{Call, EventKind, Lock, LockKind, Outcome, Owner},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const LATCH: Checker = Checker {
@@ -82,13 +83,26 @@ fn closed(evidence: &Evidence<'_>, lock: Lock) -> Vec<Closed> {
     all
 }
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoLatch,
+    NoWait,
+    NoCalm,
+    /// The number of waits, and the longest one for an open latch.
+    Waits(usize, Duration),
+}
+
 /// A violation of a latch.
-struct Wrong {
-    lock: Lock,
-    summary: String,
-    from: True,
-    until: True,
-    owners: Vec<Owner>,
+#[derive(Clone, Copy)]
+pub(in crate::judge::checker) enum Wrong {
+    /// It opened before this number of count-downs was reached, of which `made` had been asked for.
+    Opened { needed: u64, made: u64 },
+    /// A waiter went on although it was closed since this instant.
+    Passed { closed: True },
+    /// The count was this much higher than what had been reported as counted down.
+    Lost(u64),
+    /// A waiter was kept although it was open.
+    Kept,
 }
 
 /// Returns true if the call may have taken effect between two instants.
@@ -103,7 +117,7 @@ fn may_count(call: &Asked<'_>, from: True, until: True) -> bool {
 }
 
 /// Returns the openings that came too early.
-fn openings(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&Asked<'_>]) -> Vec<Wrong> {
+fn openings(lock: Lock, closed: &[Closed], calls: &[&Asked<'_>]) -> Vec<Case<Wrong>> {
     let mut all = Vec::new();
     for part in closed.iter().filter(|part| part.opened) {
         let may_have = calls.iter().filter(|call| may_count(call, part.from, part.until));
@@ -117,35 +131,24 @@ fn openings(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&As
             owners.push(call.owner);
         }
         if made < part.count && !deleted {
-            let summary = format!(
-                "`{}` opened at {}, when of {} that were needed {} had been asked for since it was set at {}.",
-                evidence.history.lock(lock).name,
-                words::instant(part.until),
-                words::many(part.count as usize, "count-down"),
-                made,
-                words::instant(part.from),
-            );
-            all.push(Wrong { lock, summary, from: part.from, until: part.until, owners });
+            owners.sort_unstable();
+            owners.dedup();
+            let wrong = Wrong::Opened { needed: part.count, made };
+            all.push(Case { wrong, from: part.from, until: part.until, lock: Some(lock), owners });
         }
     }
     all
 }
 
 /// Returns the waiting calls that succeeded although the latch had been closed since before them.
-fn passages(evidence: &Evidence<'_>, lock: Lock, closed: &[Closed], calls: &[&Asked<'_>]) -> Vec<Wrong> {
+fn passages(lock: Lock, closed: &[Closed], calls: &[&Asked<'_>]) -> Vec<Case<Wrong>> {
     let mut all = Vec::new();
     for call in calls.iter().filter(|call| matches!(call.call, Call::Await { .. })) {
         let Some((at, Outcome::Ok)) = call.returned else { continue };
         let still = |part: &&Closed| part.from < call.from && (at < part.until || !part.opened);
         let Some(part) = closed.iter().find(still) else { continue };
-        let summary = format!(
-            "{} went on at {} although `{}` was closed since {}.",
-            evidence.history.owner_name(call.owner),
-            words::instant(at),
-            evidence.history.lock(lock).name,
-            words::instant(part.from),
-        );
-        all.push(Wrong { lock, summary, from: call.from, until: at, owners: vec![call.owner] });
+        let wrong = Wrong::Passed { closed: part.from };
+        all.push(Case { wrong, from: call.from, until: at, lock: Some(lock), owners: vec![call.owner] });
     }
     all
 }
@@ -200,11 +203,15 @@ fn kept(closed: &[Closed], calls: &[&Asked<'_>], after: True, end: True) -> Opti
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&LATCH, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Wrong> {
     let history = evidence.history;
     let header = &history.header;
     let (calm, bound) = (header.calm.unwrap_or(True::MAX), header.bounds.progress);
     let (mut early, mut missing, mut longest, mut in_storm) = (0, 0, Duration::ZERO, Duration::ZERO);
-    let (mut wrong, mut stuck): (Option<Wrong>, Option<Wrong>) = (None, None);
+    let (mut wrong, mut stuck): (Option<Case<Wrong>>, Option<Case<Wrong>>) = (None, None);
     let is_latch = |lock: &Lock| matches!(history.lock(*lock).kind, LockKind::Latch { .. });
     let latches: Vec<Lock> = header.locks().filter(is_latch).collect();
     let mut waits = 0;
@@ -212,18 +219,14 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         let closed = closed(evidence, lock);
         let calls: Vec<&Asked<'_>> = evidence.calls.iter().filter(|call| call.lock == lock).collect();
         waits += calls.iter().filter(|call| matches!(call.call, Call::Await { .. })).count();
-        let mut too_early = openings(evidence, lock, &closed, &calls);
-        too_early.extend(passages(evidence, lock, &closed, &calls));
+        let mut too_early = openings(lock, &closed, &calls);
+        too_early.extend(passages(lock, &closed, &calls));
         early += too_early.len();
         wrong = wrong.or(too_early.into_iter().next());
         if let Some((most, from, until)) = lost(&closed, &calls).filter(|(most, ..)| *most > missing) {
             missing = most;
-            let summary = format!(
-                "At {} the count of `{}` was {most} higher than what had been reported as counted down.",
-                words::instant(from),
-                history.lock(lock).name
-            );
-            wrong = wrong.or(Some(Wrong { lock, summary, from, until, owners: Vec::new() }));
+            let (lost, lock, owners) = (Wrong::Lost(most), Some(lock), Vec::new());
+            wrong = wrong.or(Some(Case { wrong: lost, from, until, lock, owners }));
         }
         let of_all = kept(&closed, &calls, True::ZERO, header.end);
         in_storm = of_all.map_or(in_storm, |(length, ..)| in_storm.max(length));
@@ -231,29 +234,17 @@ fn check(evidence: &Evidence<'_>) -> Finding {
             kept(&closed, &calls, calm, header.end).filter(|(length, ..)| *length > longest)
         {
             longest = length;
-            let summary = format!(
-                "{} was kept waiting for {} from {} on, although `{}` was open.",
-                history.owner_name(owner),
-                words::length(length),
-                words::instant(from),
-                history.lock(lock).name
-            );
-            stuck = Some(Wrong { lock, summary, from, until: from + length, owners: vec![owner] });
+            let (until, owners) = (from + length, vec![owner]);
+            stuck = Some(Case { wrong: Wrong::Kept, from, until, lock: Some(lock), owners });
         }
     }
     let verdict = match wrong.or(stuck.filter(|_| longest > bound)) {
-        Some(wrong) => Verdict::Violated { witness: witness(wrong) },
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if latches.is_empty() => Verdict::undecided("No latch is on trial."),
-            None if waits == 0 => Verdict::undecided("No owner waited for the latch."),
-            None if header.calm.is_none() => Verdict::undecided("The storm never ended."),
-            None => Verdict::holds(format!(
-                "{} for a latch, none longer than {} for one that was open.",
-                words::many(waits, "wait"),
-                words::length(longest)
-            )),
-        },
+        Some(case) => Decision::Violated(case),
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if latches.is_empty() => Decision::Undecided(Because::NoLatch),
+        None if waits == 0 => Decision::Undecided(Because::NoWait),
+        None if header.calm.is_none() => Decision::Undecided(Because::NoCalm),
+        None => Decision::Holds(Because::Waits(waits, longest)),
     };
     let measures = vec![
         Measure::count("early", early as u64),
@@ -261,14 +252,7 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Measure::time("kept", longest),
         Measure::time("kept_in_storm", in_storm),
     ];
-    LATCH.finding(verdict, measures)
-}
-
-fn witness(wrong: Wrong) -> Witness {
-    let Wrong { lock, summary, from, until, mut owners } = wrong;
-    owners.sort_unstable();
-    owners.dedup();
-    Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners }
+    Decided { verdict, measures }
 }
 
 #[cfg(test)]

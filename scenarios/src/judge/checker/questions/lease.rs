@@ -27,10 +27,11 @@ use lockstorm_world::time::{True, Wall};
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Evidence, ending::ending, words},
+        decision::{Case, Decided, Decision},
+        evidence::Evidence,
     },
     history::{EventKind, History, Host, Life, Lock, LossCause, Mode, Owner, Role},
-    verdict::{Finding, Measure, Verdict, Witness},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const LEASE: Checker = Checker {
@@ -55,9 +56,25 @@ const ROUNDING: Duration = Duration::from_millis(2);
 /// phantom.
 const UNDER_WAY: Duration = Duration::from_secs(1);
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoLease,
+    /// The number of holds.
+    AsPromised(usize),
+}
+
+/// A hold that lasted too long or too short.
+pub(in crate::judge::checker) struct Off {
+    pub(in crate::judge::checker) wrong: Wrong,
+    pub(in crate::judge::checker) by: Duration,
+    pub(in crate::judge::checker) hold: Hold,
+    /// The instant at which the hold was gone.
+    pub(in crate::judge::checker) gone: True,
+}
+
 /// A kind of error of a hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Wrong {
+pub(in crate::judge::checker) enum Wrong {
     Cut,
     Outlived,
     Phantom,
@@ -65,20 +82,20 @@ enum Wrong {
 
 /// A hold on a node.
 #[derive(Debug, Clone)]
-struct Hold {
-    lock: Lock,
-    owner: Owner,
+pub(in crate::judge::checker) struct Hold {
+    pub(in crate::judge::checker) lock: Lock,
+    pub(in crate::judge::checker) owner: Owner,
     mode: Mode,
-    node: Host,
-    from: True,
+    pub(in crate::judge::checker) node: Host,
+    pub(in crate::judge::checker) from: True,
     /// True if its node came back with it at its beginning instead of granting it.
-    came_back: bool,
+    pub(in crate::judge::checker) came_back: bool,
     /// The number of levels that the node counts.
     count: u32,
     /// The end of the lease with which it came back, until its owner learns of it.
     untold: Option<True>,
     /// The latest lease set on it.
-    lease: Option<Duration>,
+    pub(in crate::judge::checker) lease: Option<Duration>,
     /// The expiry of its key by a node's wall clock, and the instant at which it was set.
     until: Option<Wall>,
     since: True,
@@ -280,6 +297,10 @@ fn phantom(beliefs: &Beliefs, hold: &Hold, gone: True) -> Duration {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&LEASE, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Off> {
     let history = evidence.history;
     let holds = holds(history);
     let mut beliefs = Beliefs::new();
@@ -311,49 +332,26 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         }
     }
     let verdict = match worst {
-        Some((by, wrong, hold)) => Verdict::Violated { witness: witness(history, hold, wrong, by) },
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if holds.is_empty() => {
-                Verdict::undecided(evidence.no_owner("No single authority ever granted a lease."))
-            }
-            None => {
-                Verdict::holds(format!("{}, each as long as promised.", words::many(holds.len(), "hold")))
-            }
-        },
+        Some((by, wrong, hold)) => Decision::Violated(case(history, hold, wrong, by)),
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if holds.is_empty() => Decision::Undecided(Because::NoLease),
+        None => Decision::Holds(Because::AsPromised(holds.len())),
     };
     let measures = vec![
         Measure::time("cut", cut),
         Measure::time("outlived", outlived),
         Measure::time("phantom", longest_phantom),
     ];
-    LEASE.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
-fn witness(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Witness {
+fn case(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Case<Off> {
     let gone = hold.gone.map_or(hold.from, |(at, _)| at);
     // A cut lies after the end of the key, excess time before it.
     let from = if wrong == Wrong::Cut { gone } else { gone - by };
-    let until = from + by;
-    let (one, name, length) =
-        (history.owner_name(hold.owner), &history.lock(hold.lock).name, words::length(by));
-    let what = match wrong {
-        Wrong::Cut => format!("{one}'s key expired {length} before its lease was over"),
-        Wrong::Outlived => format!("{one}'s key was still there {length} after its lease"),
-        Wrong::Phantom => {
-            format!("`{name}` was kept for {one} for {length} after it had stopped believing in it")
-        }
-    };
-    let (begins, ends) = (words::instant(from), words::instant(until.min(history.header.end)));
-    let summary = format!("{what}, from {begins} to {ends}.");
-    let node = history.host_name(hold.node);
-    let lease =
-        hold.lease.map_or("no expiry".to_owned(), |lease| format!("a lease of {}", words::length(lease)));
-    let had = if hold.came_back { "come back with it" } else { "granted it" };
-    let mut story = vec![format!("{node} had {had} at {}, at last with {lease}.", words::instant(hold.from))];
-    story.extend(ending(history, hold.lock, &[hold.owner], hold.from, gone));
-    let until = until.min(history.header.end);
-    Witness { summary, story, from, until, lock: Some(hold.lock), owners: vec![hold.owner] }
+    let until = (from + by).min(history.header.end);
+    let (lock, owners) = (Some(hold.lock), vec![hold.owner]);
+    Case { wrong: Off { wrong, by, hold: hold.clone(), gone }, from, until, lock, owners }
 }
 
 #[cfg(test)]

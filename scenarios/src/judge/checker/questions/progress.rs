@@ -24,15 +24,16 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
+        decision::{Case, Decided, Decision},
         evidence::{
-            Asked, Evidence, turned_away,
+            Asked, Evidence,
+            promise::Promise,
             wants::{Want, wants},
-            words,
         },
         up_to_progress,
     },
-    history::{EventKind, History, Host, Lock, Outcome, Owner, Probe},
-    verdict::{Finding, Measure, Verdict, Witness},
+    history::{EventKind, History, Host, Lock, Outcome},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const PROGRESS: Checker = Checker {
@@ -49,12 +50,31 @@ pub(in crate::judge::checker) const PROGRESS: Checker = Checker {
     check,
 };
 
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoCalm,
+    /// This lock never worked.
+    SetUp(Lock),
+    NotWanted,
+    /// This stall, which lasted for this time after the storm, shows nothing.
+    Open(Stall, Duration),
+    /// The longest time that a waiter waited for a free lock.
+    Served(Duration),
+}
+
+/// A stall that lasted too long.
+pub(in crate::judge::checker) struct TooLong<'a> {
+    pub(in crate::judge::checker) stall: Stall,
+    /// The latest promise of the lock before the violation.
+    pub(in crate::judge::checker) last: Option<&'a Promise>,
+}
+
 /// A period in which an owner wanted a lock and no owner believed it held it.
 #[derive(Debug, Clone, Copy)]
-struct Stall {
-    lock: Lock,
-    from: True,
-    until: True,
+pub(in crate::judge::checker) struct Stall {
+    pub(in crate::judge::checker) lock: Lock,
+    pub(in crate::judge::checker) from: True,
+    pub(in crate::judge::checker) until: True,
 }
 
 fn stalls(evidence: &Evidence<'_>, wants: &[Want]) -> Vec<Stall> {
@@ -94,7 +114,10 @@ fn after(stall: &Stall, calm: True) -> Duration {
     stall.until.since(stall.from.max(calm))
 }
 
-fn acquisitions<'e>(evidence: &'e Evidence<'_>, lock: Lock) -> impl Iterator<Item = &'e Asked<'e>> {
+pub(in crate::judge::checker) fn acquisitions<'e>(
+    evidence: &'e Evidence<'_>,
+    lock: Lock,
+) -> impl Iterator<Item = &'e Asked<'e>> {
     evidence.calls.iter().filter(move |call| call.lock == lock && call.is_acquire())
 }
 
@@ -119,7 +142,7 @@ fn never_worked(evidence: &Evidence<'_>, lock: Lock) -> bool {
 }
 
 /// Returns true if the call overlaps the stall, which may have begun in the storm.
-fn is_within(call: &Asked<'_>, stall: &Stall) -> bool {
+pub(in crate::judge::checker) fn is_within(call: &Asked<'_>, stall: &Stall) -> bool {
     call.over.is_some_and(|over| over >= stall.from) && call.from <= stall.until
 }
 
@@ -133,6 +156,10 @@ fn last_beliefs(history: &History) -> BTreeMap<Lock, True> {
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&PROGRESS, evidence)
+}
+
+fn decide<'e>(evidence: &'e Evidence<'_>) -> Decided<Because, TooLong<'e>> {
     let header = &evidence.history.header;
     let wants = wants(evidence);
     let stalls = stalls(evidence, &wants);
@@ -159,125 +186,25 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let open = judged.iter().filter(|stall| !length(stall).is_zero() && !is_answered(stall));
     let open = open.max_by_key(|stall| (stall.until >= header.end, length(stall)));
     let verdict = match (too_long, header.calm) {
-        (_, None) => Verdict::undecided("The storm never ended."),
-        (Some(stall), Some(_)) => Verdict::Violated { witness: witness(evidence, stall, &wants, calm) },
-        _ if evidence.given_up().is_some() => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-        _ if let Some(lock) = broken.first() => Verdict::undecided(set_up(evidence, *lock)),
-        _ if !wanted => Verdict::undecided(no_owner_wanted(evidence, calm)),
-        _ if let Some(open) = open => Verdict::undecided(not_granted(evidence, open, calm)),
-        _ => Verdict::holds(format!(
-            "No waiter waited longer than {} for a free lock.{}",
-            words::length(stalled),
-            asked_by_probe(evidence)
-        )),
+        (_, None) => Decision::Undecided(Because::NoCalm),
+        (Some(stall), Some(_)) => Decision::Violated(case(evidence, stall, &wants, calm)),
+        _ if evidence.is_given_up() => Decision::GivenUp,
+        _ if let Some(lock) = broken.first() => Decision::Undecided(Because::SetUp(*lock)),
+        _ if !wanted => Decision::Undecided(Because::NotWanted),
+        _ if let Some(open) = open => Decision::Undecided(Because::Open(**open, length(open))),
+        _ => Decision::Holds(Because::Served(stalled)),
     };
     let measures = vec![Measure::time("stalled", stalled), Measure::time("stalled_in_storm", in_storm)];
-    PROGRESS.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
-/// Returns a sentence saying that lockstorm itself asked, if it did; otherwise an empty text.
-fn asked_by_probe(evidence: &Evidence<'_>) -> String {
-    let history = evidence.history;
-    let Some(probe) = history.probe() else { return String::new() };
-    let name = history.host_name(probe);
-    format!(
-        " {name} is lockstorm's own client, which asked as no other owner was granted it after the storm."
-    )
-}
-
-/// Returns a sentence saying that the setup of the run prevented the lock from working.
-fn set_up(evidence: &Evidence<'_>, lock: Lock) -> String {
-    let history = evidence.history;
-    let first = acquisitions(evidence, lock).filter_map(|call| call.returned).map(|(at, _)| at).min();
-    let is_first = first.is_some_and(|first| history.faults.iter().all(|fault| fault.from > first));
-    format!(
-        "`{}` never worked, whatever the storm did: no acquisition succeeded, and {}. {}",
-        history.lock(lock).name,
-        if is_first {
-            "the first one failed before any fault"
-        } else {
-            "one failed before any fault that could concern it"
-        },
-        turned_away(history, acquisitions(evidence, lock)).unwrap_or_default()
-    )
-}
-
-/// Returns sentences saying that no owner asked, why lockstorm did not either, and which calls had
-/// failed before.
-fn no_owner_wanted(evidence: &Evidence<'_>, calm: True) -> String {
-    let history = evidence.history;
-    let header = &history.header;
-    let wanted = "No owner wanted the lock after the storm";
-    let said = match header.probe {
-        None => format!("{wanted}."),
-        Some(Probe::Off) => format!("{wanted}, and by `run.probe = false` lockstorm asks for none itself."),
-        Some(Probe::TooShort { needs }) => format!(
-            "{wanted}, and its calm of {} is too short for lockstorm to ask for it: set `run.calm` to {} or more.",
-            words::length(header.end.since(calm)),
-            words::length(needs)
-        ),
-        Some(Probe::NotOurs) => format!(
-            "{wanted}, and lockstorm does not ask for it itself where the clients are a library on trial or code of their own."
-        ),
-        Some(Probe::From { .. }) => {
-            format!("{wanted}, and lockstorm asks for none that an owner still has.")
-        }
-    };
-    evidence.unless_failed(&said)
-}
-
-/// Returns sentences saying that a lock was free and wanted, but not for long enough to decide.
-fn not_granted(evidence: &Evidence<'_>, stall: &Stall, calm: True) -> String {
-    let history = evidence.history;
-    let (length, bound) = (words::length(after(stall, calm)), words::length(history.header.bounds.progress));
-    let said = if stall.until >= history.header.end {
-        format!(
-            "When the run ended the lock had been free and wanted for {length}, less than the bound of {bound}."
-        )
-    } else {
-        format!(
-            "After the storm `{}` was free and wanted for {length}, less than the bound of {bound}: from {} on no owner asked for it any more, and \
-             no owner has had it since.",
-            history.lock(stall.lock).name,
-            words::instant(stall.until)
-        )
-    };
-    let asked = acquisitions(evidence, stall.lock).filter(|call| is_within(call, stall));
-    turned_away(history, asked).map_or_else(|| said.clone(), |failed| format!("{said} {failed}"))
-}
-
-fn witness(evidence: &Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -> Witness {
-    let history = evidence.history;
-    let from = stall.from.max(calm);
-    let owners: Vec<Owner> = wants
-        .iter()
-        .filter(|want| want.lock == stall.lock && want.from < stall.until && want.until > from)
-        .map(|want| want.owner)
-        .collect();
-    let names: Vec<String> = owners.iter().take(4).map(|owner| history.owner_name(*owner)).collect();
-    let summary = format!(
-        "`{}` was wanted, and no owner believed it held the lock, for {}, from {} to {}.",
-        history.lock(stall.lock).name,
-        words::length(stall.until.since(from)),
-        words::instant(from),
-        words::instant(stall.until)
-    );
-    let mut story = vec![format!(
-        "Who wanted it: {}{}.",
-        names.join(", "),
-        if owners.len() > 4 { " and more" } else { "" }
-    )];
-    if owners.iter().any(|owner| Some(history.client_of(*owner)) == history.probe()) {
-        story.push(asked_by_probe(evidence).trim_start().to_owned());
-    }
-    let asked = acquisitions(evidence, stall.lock).filter(|call| is_within(call, stall));
-    story.extend(turned_away(history, asked));
-    if let Some(last) =
-        evidence.promises.iter().rfind(|promise| promise.lock == stall.lock && promise.from <= from)
-    {
-        story.push(words::promise(history, last));
-    }
-    Witness { summary, story, from, until: stall.until, lock: Some(stall.lock), owners }
+fn case<'e>(evidence: &'e Evidence<'_>, stall: &Stall, wants: &[Want], calm: True) -> Case<TooLong<'e>> {
+    let (lock, from, until) = (stall.lock, stall.from.max(calm), stall.until);
+    let waits = |want: &&Want| want.lock == lock && want.from < until && want.until > from;
+    let owners = wants.iter().filter(waits).map(|want| want.owner).collect();
+    let last = evidence.promises.iter().rfind(|promise| promise.lock == lock && promise.from <= from);
+    let wrong = TooLong { stall: *stall, last };
+    Case { wrong, from, until, lock: Some(lock), owners }
 }
 
 #[cfg(test)]

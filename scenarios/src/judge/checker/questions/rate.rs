@@ -20,11 +20,12 @@ use lockstorm_world::time::True;
 use crate::judge::{
     checker::{
         Checker,
-        evidence::{Asked, Evidence, words},
+        decision::{Case, Decided, Decision},
+        evidence::{Asked, Evidence},
         up_to_progress,
     },
-    history::{Call, ClockId, EventKind, History, Lock, LockKind, Outcome, Owner, Party},
-    verdict::{Finding, Measure, Verdict, Witness},
+    history::{Call, ClockId, EventKind, History, Host, Lock, LockKind, Outcome, Owner, Party},
+    verdict::{Finding, Measure},
 };
 
 pub(in crate::judge::checker) const RATE: Checker = Checker {
@@ -40,6 +41,30 @@ pub(in crate::judge::checker) const RATE: Checker = Checker {
     bound: Some(|bounds| up_to_progress("starved", bounds)),
     check,
 };
+
+/// The reason of a verdict.
+pub(in crate::judge::checker) enum Because {
+    NoLimiter,
+    NoGrant,
+    NoCalm,
+    /// The most permits in one window, and the longest wait for permits that were there.
+    AtMost(u64, Duration),
+}
+
+/// A violation of a rate limiter.
+pub(in crate::judge::checker) enum Wrong {
+    /// It granted too many permits in one window.
+    TooMany {
+        many: u64,
+        permits: u32,
+        window: Duration,
+        per_client: bool,
+        /// The grants in the window: the instant, the client and the permits of each.
+        grants: Vec<(True, Host, u64)>,
+    },
+    /// It kept a client waiting for this number of permits.
+    Kept(u32),
+}
 
 /// A grant of permits by a node.
 struct Grant {
@@ -162,11 +187,15 @@ fn starved<'a>(
 }
 
 fn check(evidence: &Evidence<'_>) -> Finding {
+    decide(evidence).worded(&RATE, evidence)
+}
+
+fn decide(evidence: &Evidence<'_>) -> Decided<Because, Wrong> {
     let history = evidence.history;
     let header = &history.header;
     let calm = header.calm.unwrap_or(True::MAX);
     let (mut most, mut over, mut in_true_time, mut limiters, mut asked) = (0, 0, 0, 0, 0);
-    let (mut worst, mut waits): (Option<Witness>, Vec<Starved>) = (None, Vec::new());
+    let (mut worst, mut waits): (Option<Case<Wrong>>, Vec<Starved>) = (None, Vec::new());
     for lock in header.locks() {
         let LockKind::Rate { permits, window_ms, per_client } = history.lock(lock).kind else { continue };
         limiters += 1;
@@ -192,22 +221,14 @@ fn check(evidence: &Evidence<'_>) -> Finding {
     let longest = waits.iter().max_by_key(|wait| after(wait));
     let kept = longest.map_or(Duration::ZERO, after);
     let in_storm = waits.iter().map(|wait| wait.until.since(wait.from)).max().unwrap_or_default();
-    let late =
-        longest.filter(|_| kept > header.bounds.progress).map(|wait| kept_waiting(evidence, wait, calm));
+    let late = longest.filter(|_| kept > header.bounds.progress).map(|wait| kept_waiting(wait, calm));
     let verdict = match worst.or(late) {
-        Some(witness) => Verdict::Violated { witness },
-        None => match evidence.given_up() {
-            Some(why) => Verdict::undecided(why),
-            None if limiters == 0 => Verdict::undecided("No rate limiter is on trial."),
-            None if most == 0 || asked == 0 => {
-                Verdict::undecided(evidence.no_owner("No permit was ever granted."))
-            }
-            None if header.calm.is_none() => Verdict::undecided("The storm never ended."),
-            None => Verdict::holds(format!(
-                "{most} in one window at most; none waited longer than {} for what was there.",
-                words::length(kept)
-            )),
-        },
+        Some(case) => Decision::Violated(case),
+        None if evidence.is_given_up() => Decision::GivenUp,
+        None if limiters == 0 => Decision::Undecided(Because::NoLimiter),
+        None if most == 0 || asked == 0 => Decision::Undecided(Because::NoGrant),
+        None if header.calm.is_none() => Decision::Undecided(Because::NoCalm),
+        None => Decision::Holds(Because::AtMost(most, kept)),
     };
     let measures = vec![
         Measure::count("most", most),
@@ -216,50 +237,26 @@ fn check(evidence: &Evidence<'_>) -> Finding {
         Measure::time("starved", kept),
         Measure::time("starved_in_storm", in_storm),
     ];
-    RATE.finding(verdict, measures)
+    Decided { verdict, measures }
 }
 
-fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) -> Witness {
+fn too_many(evidence: &Evidence<'_>, lock: Lock, grants: &[Grant], many: u64) -> Case<Wrong> {
     let history = evidence.history;
     let LockKind::Rate { permits, window_ms, per_client } = history.lock(lock).kind else {
         unreachable!("only rate limiters have rates")
     };
     let (from, until) = (grants.last().map(|last| last.at), grants.last().map(|last| last.gone));
     let (from, until) = (from.unwrap_or(True::ZERO), until.unwrap_or(True::MAX).min(history.header.end));
-    let summary = format!(
-        "`{}` granted {many} permits in one window of {} at {}, of {permits} that there are{}.",
-        history.lock(lock).name,
-        words::length(Duration::from_millis(window_ms)),
-        words::instant(from),
-        if per_client { " for each client" } else { "" }
-    );
-    let within: Vec<&Grant> = grants.iter().filter(|grant| grant.gone > from).collect();
-    let story: Vec<String> = within
-        .iter()
-        .rev()
-        .take(6)
-        .rev()
-        .map(|grant| {
-            let client = history.sender_name(grant.by.client);
-            format!("{client} was granted {} at {}.", grant.permits, words::instant(grant.at))
-        })
-        .collect();
-    Witness { summary, story, from, until, lock: Some(lock), owners: Vec::new() }
+    let within = grants.iter().filter(|grant| grant.gone > from);
+    let grants = within.map(|grant| (grant.at, grant.by.client, grant.permits)).collect();
+    let window = Duration::from_millis(window_ms);
+    let wrong = Wrong::TooMany { many, permits, window, per_client, grants };
+    Case { wrong, from, until, lock: Some(lock), owners: Vec::new() }
 }
 
-fn kept_waiting(evidence: &Evidence<'_>, wait: &Starved, calm: True) -> Witness {
-    let history = evidence.history;
-    let (lock, from, until) = (wait.lock, wait.from.max(calm), wait.until);
-    let summary = format!(
-        "{} was kept waiting for {} of `{}` for {} from {} on, although they were there.",
-        history.owner_name(wait.owner),
-        words::many(wait.permits as usize, "permit"),
-        history.lock(lock).name,
-        words::length(until.since(from)),
-        words::instant(from)
-    );
-    let owners = vec![wait.owner];
-    Witness { summary, story: Vec::new(), from, until, lock: Some(lock), owners }
+fn kept_waiting(wait: &Starved, calm: True) -> Case<Wrong> {
+    let (wrong, lock, owners) = (Wrong::Kept(wait.permits), Some(wait.lock), vec![wait.owner]);
+    Case { wrong, from: wait.from.max(calm), until: wait.until, lock, owners }
 }
 
 #[cfg(test)]

@@ -3,13 +3,18 @@
 
 mod commands;
 mod fairness;
+mod hygiene;
 mod l1_server;
 mod l2_belief;
 mod l3_effect;
 mod l4_fenced;
+mod latch;
+mod lease;
 mod overlap;
 mod owner_safety;
 mod permits;
+mod progress;
+mod rate;
 mod read_write;
 mod reentrancy;
 mod together;
