@@ -2,7 +2,6 @@
 
 use lockstorm_world::time::True;
 
-use super::words;
 use crate::judge::history::{EventKind, History, Host, Life, Lock, Role};
 
 /// A period in which a node of a lock's group was up and a master of the lock, and in a cluster
@@ -89,8 +88,8 @@ pub(in crate::judge::checker) struct TwoMasters {
     pub(in crate::judge::checker) from: True,
     pub(in crate::judge::checker) until: True,
     /// True if the period ended before the run did.
-    is_over: bool,
-    nodes: [Host; 2],
+    pub(in crate::judge::checker) is_over: bool,
+    pub(in crate::judge::checker) nodes: [Host; 2],
 }
 
 /// Returns the periods in which a replicated lock had two masters.
@@ -113,27 +112,22 @@ pub(in crate::judge::checker) fn two_masters(history: &History, lock: Lock) -> V
     all
 }
 
-/// Describes the last period between `from` and `until` in which a replicated lock had two masters.
-pub(in crate::judge::checker) fn two_masters_in_words(
+/// Returns the last period between `from` and `until` in which a replicated lock had two masters.
+pub(in crate::judge::checker) fn last_two_masters(
     history: &History,
     lock: Lock,
     from: True,
     until: True,
-) -> Option<String> {
+) -> Option<TwoMasters> {
     let meanwhile = |two: &TwoMasters| two.from <= until && two.until >= from;
-    let two = two_masters(history, lock).into_iter().filter(meanwhile).max()?;
-    let end = if two.is_over { format!("to {}", words::instant(two.until)) } else { "on".to_owned() };
-    let in_cluster = history.is_in_cluster(lock);
-    let what = if in_cluster { "two masters answered for its slot" } else { "there were two masters" };
-    let [one, other] = two.nodes.map(|node| history.host_name(node));
-    Some(format!("From {} {end} {what}, {one} and {other}.", words::instant(two.from)))
+    two_masters(history, lock).into_iter().filter(meanwhile).max()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::judge::{
-        checker::Evidence,
+        checker::{Evidence, wording::overlap::two_masters_in_words},
         history::{LockKind, Serving, story::Story},
     };
 

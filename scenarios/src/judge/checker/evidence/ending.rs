@@ -1,4 +1,4 @@
-//! Sentences about the end of an owner's hold.
+//! The end of an owner's hold.
 
 use std::ops::Range;
 
@@ -6,23 +6,36 @@ use lockstorm_world::time::True;
 
 use super::{
     authority::{is_replicated, services},
-    chain, words,
+    chain,
 };
-use crate::judge::history::{Call, Event, EventKind, History, Lock, LossCause, Owner};
+use crate::judge::history::{Call, Event, EventKind, History, Lock, LossCause, Owner, Party};
 
-/// Describes the end of the hold that the first of these owners had of a lock, within `since` and
-/// `by`. Empty if it did not end.
+/// An event by which a hold ended.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::judge::checker) enum EndedBy {
+    /// A node lost it.
+    Lost(LossCause),
+    /// A node released it for another party.
+    ReleasedBy(Party),
+    /// A node released it for its owner, which had asked for that at this instant.
+    Released(Option<True>),
+    /// The node that granted the lock to another owner was promoted.
+    Promoted,
+}
+
+/// Returns the end of the hold that the first of these owners had of a lock, within `since` and
+/// `by`: each event with its part in it. Empty if it did not end.
 ///
 /// The latest end is reported, including the owner's own release that the node executed late. If
 /// another node of the group was a master when the hold ended there, that earlier end comes first.
 /// The promotion of the node that granted the second owner its hold follows in the order of time.
-pub(in crate::judge::checker) fn ending(
-    history: &History,
+pub(in crate::judge::checker) fn ending<'h>(
+    history: &'h History,
     lock: Lock,
     owners: &[Owner],
     since: True,
     by: True,
-) -> Vec<String> {
+) -> Vec<(&'h Event, EndedBy)> {
     let owner = owners[0];
     let within = history.events.partition_point(|event| event.at < since)
         ..history.events.partition_point(|event| event.at <= by);
@@ -41,9 +54,9 @@ pub(in crate::judge::checker) fn ending(
     let ends = before.into_iter().chain([last]);
     let ends = ends.map(|number| (number, ended(history, owner, &history.events[number])));
     let promotion = owners.get(1).and_then(|other| promoted(history, lock, *other, first..within.end));
-    let mut sentences: Vec<(usize, String)> = ends.chain(promotion).collect();
-    sentences.sort();
-    sentences.into_iter().map(|(_, sentence)| sentence).collect()
+    let mut all: Vec<(usize, EndedBy)> = ends.chain(promotion).collect();
+    all.sort_by_key(|(number, _)| *number);
+    all.into_iter().map(|(number, ended)| (&history.events[number], ended)).collect()
 }
 
 /// Returns true if a hold ended on a master other than the node of its last end. The last end alone
@@ -55,10 +68,10 @@ fn was_elsewhere(history: &History, lock: Lock, number: usize, last: usize) -> b
         && history.was_master(lock, host, number)
 }
 
-/// Describes the promotion, within these events, of the node on which another owner has its hold.
+/// Returns the promotion, within these events, of the node on which another owner has its hold.
 /// `None` if the node recorded the loss itself; if the hold was gone before, the node had none to
 /// lose.
-fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -> Option<(usize, String)> {
+fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -> Option<(usize, EndedBy)> {
     let grants = |event: &Event| {
         let of_other = event.kind.lock() == Some(lock) && event.kind.owner() == Some(other);
         of_other && matches!(event.kind, EventKind::Granted { .. })
@@ -73,28 +86,20 @@ fn promoted(history: &History, lock: Lock, other: Owner, within: Range<usize>) -
         lost && event.host == node && event.kind.lock() == Some(lock)
     };
     let said = history.events[within].iter().any(says_so);
-    let at = words::instant(history.events[promotion].at);
-    (!said).then(|| (promotion, format!("At {at} {} was promoted.", history.host_name(node))))
+    (!said).then_some((promotion, EndedBy::Promoted))
 }
 
-/// Describes the end of an owner's hold on a node.
-fn ended(history: &History, owner: Owner, event: &Event) -> String {
-    let (at, node) = (words::instant(event.at), history.host_name(event.host));
+fn ended(history: &History, owner: Owner, event: &Event) -> EndedBy {
     match event.kind {
-        EventKind::Vanished { how, .. } => words::vanished(history, event, how),
-        EventKind::Released { by, .. } if !history.is_own(owner, by) => {
-            format!("At {at} {} released it on {node}.", history.party_name(by))
-        }
+        EventKind::Vanished { how, .. } => EndedBy::Lost(how),
+        EventKind::Released { by, .. } if !history.is_own(owner, by) => EndedBy::ReleasedBy(by),
         _ => {
             let before = history.events.partition_point(|other| other.at <= event.at);
             let asked = history.events[..before].iter().rev().find(|asked| {
                 let release = matches!(asked.kind, EventKind::Invoke { call: Call::Release, .. });
                 release && (asked.kind.lock(), asked.kind.owner()) == (event.kind.lock(), Some(owner))
             });
-            let asked = asked.map_or_else(String::new, |call| {
-                format!(" that it had asked for at {}", words::instant(call.at))
-            });
-            format!("At {at} {node} executed a release by {} itself{asked}.", history.owner_name(owner))
+            EndedBy::Released(asked.map(|call| call.at))
         }
     }
 }

@@ -1,6 +1,7 @@
+use super::ending::ending;
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
-    evidence::{Evidence, ending::ending, section::Section, words},
+    evidence::{Evidence, section::Section, words},
     questions::l3_effect::{Because, Wrong},
 };
 
@@ -39,7 +40,7 @@ impl Explain for Case<Wrong> {
     fn story(&self, evidence: &Evidence<'_>) -> Vec<String> {
         let Wrong::Overlap([first, second]) = &self.wrong else { return Vec::new() };
         let mut story = vec![section(evidence, first)];
-        story.extend(ending(evidence.history, first.lock, &self.owners, first.from, self.from));
+        story.extend(ending(evidence, first.lock, &self.owners, first.from, self.from));
         story.push(section(evidence, second));
         story
     }

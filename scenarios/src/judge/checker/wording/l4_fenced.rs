@@ -1,7 +1,7 @@
-use super::l3_effect::NOT_TESTED;
+use super::{ending::ending, l3_effect::NOT_TESTED};
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
-    evidence::{Evidence, ending::ending, section::Write, words},
+    evidence::{Evidence, section::Write, words},
     questions::l4_fenced::{Because, Stale},
 };
 
@@ -37,7 +37,7 @@ impl Explain for Case<Stale> {
         let since = write.since.unwrap_or(write.sent);
         let owners = [write.owner, before.owner];
         let mut story = vec![held(evidence, before), held(evidence, write)];
-        story.extend(ending(evidence.history, write.lock, &owners, since, before.arrived.max(since)));
+        story.extend(ending(evidence, write.lock, &owners, since, before.arrived.max(since)));
         story
     }
 }

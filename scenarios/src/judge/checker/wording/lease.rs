@@ -1,6 +1,7 @@
+use super::ending::ending;
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
-    evidence::{Evidence, ending::ending, words},
+    evidence::{Evidence, words},
     questions::lease::{Because, Off, Wrong},
 };
 
@@ -38,7 +39,7 @@ impl Explain for Case<Off> {
         let had = if hold.came_back { "come back with it" } else { "granted it" };
         let mut story =
             vec![format!("{node} had {had} at {}, at last with {lease}.", words::instant(hold.from))];
-        story.extend(ending(history, hold.lock, &[hold.owner], hold.from, *gone));
+        story.extend(ending(evidence, hold.lock, &[hold.owner], hold.from, *gone));
         story
     }
 }

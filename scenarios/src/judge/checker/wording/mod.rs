@@ -1,7 +1,9 @@
 //! The words of verdicts, one file per question. No other module of the checkers writes sentences
 //! about a decision; `evidence::words` describes instants, promises, beliefs and faults for all.
 
+mod calls;
 mod commands;
+mod ending;
 mod fairness;
 mod hygiene;
 mod l1_server;
@@ -10,7 +12,7 @@ mod l3_effect;
 mod l4_fenced;
 mod latch;
 mod lease;
-mod overlap;
+pub(super) mod overlap;
 mod owner_safety;
 mod permits;
 mod progress;

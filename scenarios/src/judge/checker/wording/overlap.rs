@@ -2,15 +2,19 @@
 
 use lockstorm_world::time::True;
 
-use crate::judge::checker::{
-    decision::{Case, Explain},
-    evidence::{
-        Evidence, authority,
-        ending::ending,
-        interval::Interval,
-        overlap::{Apart, Both},
-        words,
+use super::ending::ending;
+use crate::judge::{
+    checker::{
+        decision::{Case, Explain},
+        evidence::{
+            Evidence,
+            authority::last_two_masters,
+            interval::Interval,
+            overlap::{Apart, Both},
+            words,
+        },
     },
+    history::{History, Lock},
 };
 
 impl Both {
@@ -50,13 +54,27 @@ impl Explain for Case<Both> {
         let ([first, second], since) = self.wrong.words(evidence);
         let mut story = vec![first];
         if let Some(lock) = self.lock {
-            let history = evidence.history;
-            story.extend(ending(history, lock, &self.owners, since, self.from));
-            story.extend(authority::two_masters_in_words(history, lock, since, self.until));
+            story.extend(ending(evidence, lock, &self.owners, since, self.from));
+            story.extend(two_masters_in_words(evidence.history, lock, since, self.until));
         }
         story.push(second);
         story
     }
+}
+
+/// Describes the last period between `from` and `until` in which a replicated lock had two masters.
+pub(in crate::judge::checker) fn two_masters_in_words(
+    history: &History,
+    lock: Lock,
+    from: True,
+    until: True,
+) -> Option<String> {
+    let two = last_two_masters(history, lock, from, until)?;
+    let end = if two.is_over { format!("to {}", words::instant(two.until)) } else { "on".to_owned() };
+    let in_cluster = history.is_in_cluster(lock);
+    let what = if in_cluster { "two masters answered for its slot" } else { "there were two masters" };
+    let [one, other] = two.nodes.map(|node| history.host_name(node));
+    Some(format!("From {} {end} {what}, {one} and {other}.", words::instant(two.from)))
 }
 
 /// Returns the sentence for intervals of one kind (`thing`) that do not overlap; `nothing` is the

@@ -1,9 +1,10 @@
 use std::time::Duration;
 
+use super::calls::turned_away;
 use crate::judge::{
     checker::{
         decision::{Case, Explain, Reason},
-        evidence::{Evidence, turned_away, words},
+        evidence::{Evidence, words},
         questions::progress::{Because, Stall, TooLong, acquisitions, is_within},
     },
     history::{Lock, Probe},

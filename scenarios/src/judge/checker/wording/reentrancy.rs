@@ -1,8 +1,9 @@
 use lockstorm_world::time::True;
 
+use super::ending::ending;
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
-    evidence::{Evidence, ending::ending, words},
+    evidence::{Evidence, words},
     questions::reentrancy::{Because, Miscounted},
 };
 
@@ -34,7 +35,7 @@ impl Explain for Case<Miscounted> {
     }
 
     fn story(&self, evidence: &Evidence<'_>) -> Vec<String> {
-        let of = |lock| ending(evidence.history, lock, &self.owners, True::ZERO, self.from);
+        let of = |lock| ending(evidence, lock, &self.owners, True::ZERO, self.from);
         self.lock.map_or_else(Vec::new, of)
     }
 }
