@@ -136,6 +136,8 @@ const ABSENCES: &[(&str, &[&str])] = &[
     ("sim/src/server", &["tokio::", "turmoil", "std::thread", "std::net::Tcp"]),
     // A checker is a pure function of a history: it cannot start anything.
     ("scenarios/src/judge/checker", &["tokio::", "crate::run", "crate::file", "lockstorm_client"]),
+    // A question decides and writes no sentence.
+    ("scenarios/src/judge/checker/questions", &["words::", "Verdict::", "Witness"]),
     // A plan is drawn before anything runs.
     ("scenarios/src/file/plan", &["tokio::", "crate::run", "lockstorm_client"]),
 ];

@@ -162,6 +162,18 @@ fn each_checker_has_its_file_and_each_file_its_checker() {
     assert_eq!(listed, files);
 }
 
+/// `wording/` also has files of words that several questions share.
+#[test]
+fn each_question_has_its_words() {
+    let stems = |folder: &str| -> BTreeSet<String> {
+        let below = sources::below(&format!("scenarios/src/judge/checker/{folder}"), &[".rs"]);
+        below.iter().map(|source| stem(&source.path)).collect()
+    };
+    let (questions, words) = (stems("questions"), stems("wording"));
+    let without: Vec<_> = questions.difference(&words).collect();
+    assert!(without.is_empty(), "questions without words: {without:?}");
+}
+
 #[test]
 fn each_stock_scenario_is_embedded() {
     let listed: Vec<&str> = library::ALL.iter().map(|stock| stock.path).collect();
