@@ -1,3 +1,5 @@
+//! The words of `commands`: the busiest second of a waiter.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

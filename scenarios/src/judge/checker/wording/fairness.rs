@@ -1,3 +1,5 @@
+//! The words of `fairness`: waiters that were overtaken or thrown out of the queue.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

@@ -1,3 +1,5 @@
+//! The words of `hygiene`: keys and holds that were left behind.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

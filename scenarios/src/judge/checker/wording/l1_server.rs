@@ -1,3 +1,5 @@
+//! The words of L1 where no promise was made or none overlapped.
+
 use super::overlap::apart;
 use crate::judge::checker::{
     decision::Reason,

@@ -1,3 +1,5 @@
+//! The words of L2 where no belief overlapped.
+
 use super::overlap::apart;
 use crate::judge::checker::{decision::Reason, evidence::Evidence, questions::l2_belief::Beliefs};
 

@@ -1,3 +1,5 @@
+//! The words of L3: writes inside critical sections of others.
+
 use super::ending::ending;
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},

@@ -1,3 +1,5 @@
+//! The words of L4: stale writes that were accepted.
+
 use super::{ending::ending, l3_effect::NOT_TESTED};
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},

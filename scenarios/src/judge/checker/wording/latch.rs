@@ -1,3 +1,5 @@
+//! The words of `latch`: openings, passages, lost count-downs and waiters that were kept.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

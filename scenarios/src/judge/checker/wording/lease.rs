@@ -1,3 +1,5 @@
+//! The words of `lease`: holds that lasted too long or too short.
+
 use super::ending::ending;
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},

@@ -1,3 +1,5 @@
+//! The words of `owner-safety`: actions of other parties on a hold.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

@@ -1,3 +1,5 @@
+//! The words of `permits`: the promises of more permits than exist.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

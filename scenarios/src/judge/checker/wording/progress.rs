@@ -1,3 +1,5 @@
+//! The words of `progress`: stalls, and locks that no owner was seen to get.
+
 use std::time::Duration;
 
 use super::calls::turned_away;

@@ -1,3 +1,5 @@
+//! The words of `rate`: full windows, and requests that were kept waiting.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

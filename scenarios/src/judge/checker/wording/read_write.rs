@@ -1,3 +1,5 @@
+//! The words of `read-write`: grants beside a hold that they exclude.
+
 use crate::judge::{
     checker::{
         decision::{Case, Explain, Reason},

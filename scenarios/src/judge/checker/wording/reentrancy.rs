@@ -1,3 +1,5 @@
+//! The words of `reentrancy`: counts of levels that are wrong.
+
 use lockstorm_world::time::True;
 
 use super::ending::ending;

@@ -1,3 +1,5 @@
+//! The words of `together`: locks of a group in another state than the rest.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

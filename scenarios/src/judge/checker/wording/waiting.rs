@@ -1,3 +1,5 @@
+//! The words of `waiting`: the waits, and waiters that starve.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

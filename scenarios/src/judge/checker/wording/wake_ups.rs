@@ -1,3 +1,5 @@
+//! The words of `wake-ups`: releases without a reaction.
+
 use crate::judge::checker::{
     decision::{Case, Explain, Reason},
     evidence::{Evidence, words},

@@ -1,3 +1,5 @@
+//! The words of `windows` where each double grant is explained.
+
 use super::overlap::apart;
 use crate::judge::checker::{
     decision::Reason,
