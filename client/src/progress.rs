@@ -55,7 +55,7 @@ impl Progress {
 
     /// Returns `error`, the last one of a query, or the refusal of a server before it if `error`
     /// says only that no reply came. The result is as definite as `error`.
-    pub(crate) fn told(&self, error: Error) -> Error {
+    pub(crate) fn refusal_or(&self, error: Error) -> Error {
         let earlier = self.last_failure().filter(|earlier| error.is_silence() && !earlier.is_silence());
         earlier.map_or_else(|| error.clone(), |earlier| earlier.made_as_definite_as(&error))
     }

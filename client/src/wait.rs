@@ -337,10 +337,10 @@ impl<T: Send + 'static> Caller<T> {
             }
             let error = match done {
                 Err(error) if error.is_transient() && !wanted.is_exhausted() => error,
-                done => return done.map_err(|error| self.progress.told(error)),
+                done => return done.map_err(|error| self.progress.refusal_or(error)),
             };
             let Some(delay) = wanted.repeat_delay(repeats.number()) else {
-                return Err(self.progress.told(error));
+                return Err(self.progress.refusal_or(error));
             };
             let env = self.session.ctx.env.clone();
             let delayed = async {
@@ -355,7 +355,7 @@ impl<T: Send + 'static> Caller<T> {
             tokio::select! {
                 biased;
                 () = delayed => {}
-                () = self.given_up() => return Err(self.progress.told(error)),
+                () = self.given_up() => return Err(self.progress.refusal_or(error)),
             }
         }
     }

@@ -6,8 +6,8 @@ use crate::judge::checker::{
     questions::permits::{Because, TooMany},
 };
 
-/// The most promises of a story.
-const TOLD_MAX: usize = 6;
+/// The most promises that a story lists.
+const LISTED_MAX: usize = 6;
 
 impl Reason for Because {
     fn sentence(&self, evidence: &Evidence<'_>) -> String {
@@ -30,7 +30,7 @@ impl Explain for Case<TooMany<'_>> {
     }
 
     fn story(&self, evidence: &Evidence<'_>) -> Vec<String> {
-        let told = self.wrong.holding.iter().take(TOLD_MAX);
-        told.map(|promise| words::promise(evidence.history, promise)).collect()
+        let listed = self.wrong.holding.iter().take(LISTED_MAX);
+        listed.map(|promise| words::promise(evidence.history, promise)).collect()
     }
 }

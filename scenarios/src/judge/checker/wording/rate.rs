@@ -6,8 +6,8 @@ use crate::judge::checker::{
     questions::rate::{Because, Wrong},
 };
 
-/// The most grants of a story; the latest are told.
-const TOLD_MAX: usize = 6;
+/// The most grants of a story; the latest are listed.
+const LISTED_MAX: usize = 6;
 
 impl Reason for Because {
     fn sentence(&self, evidence: &Evidence<'_>) -> String {
@@ -49,6 +49,6 @@ impl Explain for Case<Wrong> {
             let client = evidence.history.sender_name(*client);
             format!("{client} was granted {permits} at {}.", words::instant(*at))
         };
-        grants[grants.len().saturating_sub(TOLD_MAX)..].iter().map(granted).collect()
+        grants[grants.len().saturating_sub(LISTED_MAX)..].iter().map(granted).collect()
     }
 }
