@@ -12,7 +12,7 @@ use super::{
     acts::Acts,
     capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    findings::{Change, Finding, Findings, Place},
+    findings::{Change, Finding, Findings, Place, Unseen},
     follow::{self, Act},
     locks::Lock,
     names::{self, Names},
@@ -83,6 +83,7 @@ pub struct Audit {
     pub(super) unknown: BTreeMap<Box<[u8]>, UnknownScript>,
     pub(super) past: Option<Past>,
     pub(super) changes: Vec<Change>,
+    pub(super) unseen: Vec<Unseen>,
 }
 
 impl Audit {
@@ -90,8 +91,8 @@ impl Audit {
     pub fn new(settings: Settings) -> Audit {
         let findings = Findings { names: Names { reveal: settings.reveal }, ..Findings::default() };
         let past = settings.history.then(Past::default);
-        let (nodes, scripts, problems, unknown, changes) = Default::default();
-        Audit { settings, nodes, scripts, findings, problems, unknown, past, changes }
+        let (nodes, scripts, problems, unknown, changes, unseen) = Default::default();
+        Audit { settings, nodes, scripts, findings, problems, unknown, past, changes, unseen }
     }
 
     /// Adds a node, and returns its number.

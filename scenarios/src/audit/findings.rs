@@ -294,6 +294,19 @@ pub struct Change {
     pub what: String,
 }
 
+/// A part of a node that the audit had no right to see.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Unseen {
+    /// The name of the node.
+    pub node: String,
+    /// The right, as a rule of an ACL where it is one: `+type`.
+    pub lacks: String,
+    /// The server's first refusal.
+    pub refusal: String,
+    /// The part that was not seen, as the end of a sentence.
+    pub what: String,
+}
+
 /// The place of a lock in an audit.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {

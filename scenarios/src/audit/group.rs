@@ -5,10 +5,10 @@ use std::{collections::BTreeMap, rc::Rc};
 use super::{
     capture::{From, Line},
     engine::Audit,
-    findings::Change,
+    findings::{Change, Unseen},
     follow,
     locks::{Figures, Lock},
-    names::date,
+    names::{date, key},
 };
 
 /// The most changes that are kept.
@@ -37,6 +37,16 @@ impl Audit {
         let Some(name) = self.nodes.get(node).map(|node| node.name.clone()) else { return };
         if self.changes.len() < CHANGES_MAX {
             self.changes.push(Change { at: date(at_us), node: name, what: what.into() });
+        }
+    }
+
+    /// Records that the audit lacks a right at a node, once for each right.
+    pub fn lacks(&mut self, node: usize, right: &str, refusal: &str, what: &str) {
+        let Some(node) = self.nodes.get(node).map(|node| node.name.clone()) else { return };
+        let is_known = self.unseen.iter().any(|one| one.node == node && one.lacks == right);
+        if !is_known && self.unseen.len() < CHANGES_MAX {
+            let (lacks, what) = (right.to_owned(), what.to_owned());
+            self.unseen.push(Unseen { node, lacks, refusal: key(refusal.as_bytes()), what });
         }
     }
 

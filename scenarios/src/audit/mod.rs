@@ -113,11 +113,11 @@ mod notified;
 
 pub use capture::Times;
 pub use engine::{Audit, Settings, UnknownScript};
-pub use findings::Change;
+pub use findings::{Change, Unseen};
 pub use group::is_from;
 pub use incident::{Incident, Missing};
 pub use lockstorm_client::{Deployment, Master};
-pub use notified::{Gentle, hello};
+pub use notified::{Gentle, Stop, hello};
 pub use server::{Certificates, open, requests};
 pub use summary::{LockRow, NodeRow, Quantiles, Summary};
 pub use top::{Chosen, Seen, TopRow, Totals, table};

@@ -5,11 +5,12 @@
 //! the counters of flushes and reads the keys that changed, as many as a bound allows. It sends no
 //! command that changes data or the server's configuration.
 
-use std::collections::VecDeque;
+use std::{collections::VecDeque, fmt};
 
 use super::{
     capture::Unit,
     engine::Audit,
+    names::key,
     server::{NAME, request},
     watched::{Id, KEYS_MAX, Watched},
     wire::{Item, Reader},
@@ -49,6 +50,69 @@ enum Question {
     Type(Id),
     Lives(Id),
     Value(Id, bool),
+}
+
+impl Question {
+    /// Returns the right that a refused request lacks, and the part of the node that the audit does
+    /// not see without it, as the end of a sentence.
+    fn needs(&self, why: &str) -> (&'static str, &'static str) {
+        let no_lock = "none of its locks was seen after that";
+        match self {
+            Question::Hello => ("a login", "none of its locks was seen"),
+            Question::Name => ("+client|setname", "its connection had no name"),
+            Question::Classes => {
+                ("+config|get", "it may have sent too few events, without which ends of holds are missed")
+            }
+            Question::Subscribe if why.contains("channel") => {
+                ("the channels __keyspace@*__:*", "none of its locks was seen")
+            }
+            Question::Subscribe => ("+psubscribe", "none of its locks was seen"),
+            Question::Databases | Question::Flushes(_) => {
+                ("+info", "no flush of all keys was proven, and no hold from before was looked for")
+            }
+            Question::Select => ("+select", no_lock),
+            Question::Scan => ("+scan", "locks were seen only after an event of theirs"),
+            Question::Type(_) | Question::Lives(_) | Question::Value(..) if is_of_key(why) => {
+                ("the keys of some locks", "these were not read")
+            }
+            Question::Type(_) => ("+type", no_lock),
+            Question::Lives(_) => ("+pttl", no_lock),
+            Question::Value(_, true) => ("+hrandfield", no_lock),
+            Question::Value(_, false) => ("+getrange", no_lock),
+        }
+    }
+}
+
+/// The end of the gentle audit of a node.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The server refuses a request that the audit cannot do without, and will refuse it again.
+    Refused(String),
+    /// The server cannot answer now, or its bytes are no replies.
+    Broken(String),
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::Refused(why) | Stop::Broken(why) => f.write_str(why),
+        }
+    }
+}
+
+/// Returns true for an error that the next request may not meet.
+fn is_passing(why: &str) -> bool {
+    ["LOADING ", "BUSY ", "MASTERDOWN "].iter().any(|code| why.starts_with(code))
+}
+
+/// Returns true if a server refuses a request for lack of a right or of the command itself.
+fn is_lasting(why: &str) -> bool {
+    ["NOPERM ", "NOAUTH ", "ERR unknown command"].iter().any(|code| why.starts_with(code))
+}
+
+/// Returns true if a login may use the command, but not on this key.
+fn is_of_key(why: &str) -> bool {
+    why.starts_with("NOPERM ") && why.contains(" access ") && why.contains("key")
 }
 
 /// The search for keys that no event has shown yet.
@@ -199,9 +263,10 @@ impl Gentle {
     ///
     /// # Errors
     /// If the server refuses a request that the audit cannot do without.
-    pub fn take(&mut self, audit: &mut Audit, bytes: &[u8], at_us: i64) -> Result<(), String> {
+    pub fn take(&mut self, audit: &mut Audit, bytes: &[u8], at_us: i64) -> Result<(), Stop> {
         self.reader.feed(bytes);
-        while let Some(item) = self.reader.next().map_err(|_| "it sends no replies of Redis".to_owned())? {
+        let no_reply = |_| Stop::Broken("it sends no replies of Redis".to_owned());
+        while let Some(item) = self.reader.next().map_err(no_reply)? {
             match item {
                 Item::Push(items) => self.pushed(audit, &items, at_us),
                 item => self.replied(audit, item, at_us)?,
@@ -239,20 +304,14 @@ impl Gentle {
         }
     }
 
-    fn replied(&mut self, audit: &mut Audit, item: Item, at_us: i64) -> Result<(), String> {
+    fn replied(&mut self, audit: &mut Audit, item: Item, at_us: i64) -> Result<(), Stop> {
         let Some(question) = self.asked.pop_front() else {
-            return Err("it sends replies that nobody asked for".to_owned());
+            return Err(Stop::Broken("it sends replies that nobody asked for".to_owned()));
         };
         match (question, item) {
-            (Question::Hello | Question::Subscribe | Question::Select, Item::Error(why)) => {
-                return Err(format!("the server refuses: {why}"));
-            }
+            (question, Item::Error(why)) => return self.refused(audit, question, &why, at_us),
             (Question::Classes, Item::List(items)) => {
                 self.lacks = lacking(items.get(1).map_or(&[], Item::text));
-            }
-            (Question::Flushes(after), Item::Error(_)) => {
-                self.may_count = false;
-                self.watched.flushes(audit, None, after);
             }
             (Question::Flushes(after), item) => {
                 self.watched.flushes(audit, Some(flushes(item.text())), after);
@@ -281,14 +340,6 @@ impl Gentle {
             (Question::Scan, _) => self.search = Search::default(),
             (Question::Type(id), Item::Text(kind)) => self.watched.is_of_type(&id, &kind),
             (Question::Lives(id), Item::Integer(ms)) => self.watched.lives(&id, ms),
-            // The reply to the read that follows is an error, too.
-            (Question::Lives(_), _) => {}
-            (Question::Type(id) | Question::Value(id, _), Item::Error(why)) => {
-                if why.starts_with("NOPERM") {
-                    return Err(format!("the server refuses: {why}"));
-                }
-                self.watched.unread(audit, &id, why.starts_with("WRONGTYPE"), at_us);
-            }
             (Question::Value(id, is_hash), item) => {
                 let value = match is_hash {
                     false => Some((String::from_utf8_lossy(item.text()).into_owned(), 1)),
@@ -304,6 +355,36 @@ impl Gentle {
                 };
                 self.watched.read(audit, &id, value, at_us);
             }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes an error in place of a reply.
+    fn refused(&mut self, audit: &mut Audit, question: Question, why: &str, at_us: i64) -> Result<(), Stop> {
+        let begins = matches!(question, Question::Hello | Question::Subscribe | Question::Select);
+        let is_missing = if begins { !is_passing(why) } else { is_lasting(why) };
+        // The audit can do without a name.
+        if is_missing && !matches!(question, Question::Name) {
+            let (right, what) = question.needs(why);
+            audit.lacks(self.node, right, why, what);
+        }
+        let says = || format!("the server refuses: {}", key(why.as_bytes()));
+        match question {
+            _ if begins && is_missing => return Err(Stop::Refused(says())),
+            _ if begins => return Err(Stop::Broken(says())),
+            Question::Type(_) | Question::Lives(_) | Question::Value(..) if is_missing && !is_of_key(why) => {
+                return Err(Stop::Refused(says()));
+            }
+            Question::Type(id) | Question::Value(id, _) => {
+                self.watched.unread(audit, &id, why.starts_with("WRONGTYPE"), at_us);
+            }
+            Question::Flushes(after) => {
+                self.may_count = false;
+                self.watched.flushes(audit, None, after);
+            }
+            Question::Scan => self.search = Search::default(),
+            // The reply to the read that follows PTTL is an error, too.
             _ => {}
         }
         Ok(())

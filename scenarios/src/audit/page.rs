@@ -5,7 +5,7 @@ use std::fmt::{Result, Write};
 use super::{
     capture::Times,
     engine::UnknownScript,
-    findings::{Change, Finding},
+    findings::{Change, Finding, Unseen},
     locks::TENTHS,
     names::length,
     summary::{BY_EVENTS, LockRow, Quantiles, Summary, lasted},
@@ -243,6 +243,15 @@ impl Summary {
                 vec![cell("", at), cell("name", node), cell("wide", what)]
             });
             sheet(to, &[("time", ""), ("node", ""), ("", "")], rows, self.changes.len())?;
+        }
+        if !self.unseen.is_empty() {
+            to.push_str("<h2>Not seen for lack of rights</h2>\n");
+            let rows = self.unseen.iter().take(ROWS_MAX).map(|one| {
+                let Unseen { node, lacks, refusal, what } = one;
+                vec![cell("name", node), cell("mono", lacks), cell("wide mono", refusal), cell("wide", what)]
+            });
+            let head = [("node", ""), ("right", ""), ("refusal", ""), ("", "")];
+            sheet(to, &head, rows, self.unseen.len())?;
         }
         if !self.unknown_scripts.is_empty() {
             to.push_str("<h2>Scripts that changed locks and named no owner</h2>\n");

@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{
     capture::{Problems, Times},
     engine::{Audit, UnknownScript},
-    findings::{Change, Finding, Kind},
+    findings::{Change, Finding, Kind, Unseen},
     locks::{Figures, Lock, TENTHS},
     names::{date, key, length},
     node::{Node, Used},
@@ -130,6 +130,8 @@ pub struct Summary {
     pub nodes: Vec<NodeRow>,
     /// The comings and goings of a live group's nodes.
     pub changes: Vec<Change>,
+    /// The parts of nodes that the audit had no right to see.
+    pub unseen: Vec<Unseen>,
     /// The findings, by time.
     pub findings: Vec<Finding>,
     /// Observations that are no proof of a fault, by time.
@@ -171,6 +173,7 @@ impl Audit {
         Summary {
             nodes: nodes.collect(),
             changes: self.changes.clone(),
+            unseen: self.unseen.clone(),
             findings,
             notices,
             more_findings: self.findings.beyond,
@@ -315,6 +318,13 @@ impl Summary {
         self.write_lateness(to)?;
         if self.nodes.iter().any(|node| node.by_events) {
             writeln!(to, "\n{BY_EVENTS}")?;
+        }
+        for Unseen { node, lacks, refusal, what } in self.unseen.iter().take(ROWS_MAX) {
+            let words = format!("{node} was not seen whole: the audit lacks {lacks} ({refusal}), so {what}");
+            writeln!(to, "\n{}", wrapped(&words, ""))?;
+        }
+        if self.unseen.len() > ROWS_MAX {
+            writeln!(to, "and {} more rights are missing", self.unseen.len() - ROWS_MAX)?;
         }
         for script in &self.unknown_scripts {
             let UnknownScript { script, calls, keys, commands, .. } = script;

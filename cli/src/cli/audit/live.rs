@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lockstorm::{
-    audit::{self, Audit, Certificates, Deployment, Gentle, Master},
+    audit::{self, Audit, Certificates, Deployment, Gentle, Master, Stop},
     run::real,
 };
 use miette::{IntoDiagnostic, Result, WrapErr, miette};
@@ -103,6 +103,10 @@ struct Node {
     gentle: Option<Gentle>,
     requests: Option<mpsc::Sender<Vec<u8>>>,
     asked: Duration,
+    /// Set once it refused a request that a gentle audit cannot do without. It is not asked again.
+    is_refused: bool,
+    /// Set if it sends too few events for a gentle audit.
+    is_silent: bool,
 }
 
 /// An audit of a group.
@@ -200,7 +204,7 @@ impl<'a> Watch<'a> {
             News::Opened(at, replies) => self.opened(at, replies),
             // Of a node that was left.
             News::Bytes(at, _) if self.nodes[at].task.is_none() => {}
-            News::Bytes(at, bytes) if self.nodes[at].gentle.is_some() => self.events(at, &bytes)?,
+            News::Bytes(at, bytes) if self.nodes[at].gentle.is_some() => return self.events(at, &bytes),
             News::Bytes(at, bytes) if !self.nodes[at].is_master => self.former(at, &bytes)?,
             News::Bytes(at, bytes) => {
                 let Node { stream, number, name, is_open, .. } = &mut self.nodes[at];
@@ -228,28 +232,57 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Takes events and replies of a node without MONITOR.
-    fn events(&mut self, at: usize, bytes: &[u8]) -> Result<()> {
+    /// Takes events and replies of a node without MONITOR. Returns false if no more will come.
+    fn events(&mut self, at: usize, bytes: &[u8]) -> Result<bool> {
         let node = &mut self.nodes[at];
-        let Some(gentle) = &mut node.gentle else { return Ok(()) };
+        let Some(gentle) = &mut node.gentle else { return Ok(true) };
         node.stream.bytes += bytes.len() as u64;
         let now_us = real::wall().as_micros();
-        gentle.take(self.audit, bytes, now_us).map_err(|why| miette!("{}: {why}", node.name))?;
+        match gentle.take(self.audit, bytes, now_us) {
+            Ok(()) => {}
+            Err(Stop::Broken(why)) if self.fails_over => {
+                node.task.take().inspect(JoinHandle::abort);
+                return self.ended(at, &why);
+            }
+            Err(stop) => return self.refused(at, &stop.to_string()),
+        }
         if node.is_open || !gentle.is_ready() {
-            return Ok(());
+            return Ok(true);
         }
         node.is_open = true;
-        if let Some(lacks) = gentle.lacks() {
+        let lacks = gentle.lacks().map(str::to_owned);
+        if let Some(lacks) = lacks {
+            let (number, name) = (node.number, node.name.clone());
+            node.is_silent = true;
             // Of a node that becomes a master later, reads show the locks.
-            if self.passed < PATIENCE {
-                return Err(miette!("{}: {lacks}", node.name));
+            if self.passed < PATIENCE && !self.has_usable() {
+                return Err(miette!("{name}: {lacks}"));
             }
-            self.audit.changed(node.number, now_us, format!("sends no events of locks: {lacks}"));
+            self.audit.changed(number, now_us, "sends no events of locks");
+            let what = "its locks were seen by reads only, and ends of holds were missed";
+            self.audit.lacks(number, "events", &lacks, what);
         }
         if self.fails_over {
-            self.audit.changed(node.number, now_us, "is followed");
+            self.audit.changed(self.nodes[at].number, now_us, "is followed");
         }
-        Ok(())
+        Ok(true)
+    }
+
+    /// Returns true if a master may show its locks to a gentle audit.
+    fn has_usable(&self) -> bool {
+        self.nodes.iter().any(|node| node.is_master && !node.is_refused && !node.is_silent)
+    }
+
+    /// Leaves a node that refuses what a gentle audit needs. Returns false if no other master is
+    /// left to be seen, and an error if the audit has seen nothing by then.
+    fn refused(&mut self, at: usize, why: &str) -> Result<bool> {
+        self.leave(at, &format!("is left: {why}"));
+        self.nodes[at].is_refused = true;
+        if self.nodes.iter().any(|node| node.is_master && !node.is_refused) {
+            return Ok(true);
+        }
+        let has_seen = self.nodes.iter().any(|node| self.audit.changes_of(node.number) > 0);
+        if has_seen { Ok(false) } else { Err(miette!("{}: {why}", self.nodes[at].name)) }
     }
 
     /// Asks the nodes without MONITOR for the keys that changed.
@@ -356,6 +389,8 @@ impl<'a> Watch<'a> {
                     gentle: None,
                     requests: None,
                     asked: Duration::ZERO,
+                    is_refused: false,
+                    is_silent: false,
                 });
                 self.nodes.len() - 1
             });
@@ -377,7 +412,7 @@ impl<'a> Watch<'a> {
             let send = self.send.clone();
             let node = &mut self.nodes[at];
             (node.is_master, node.master, node.left) = (true, master.clone(), None);
-            if node.task.is_none() {
+            if node.task.is_none() && !node.is_refused {
                 let (requests, from) = mpsc::channel(WAITING_MAX);
                 node.requests = Some(requests);
                 let is_gentle = self.manner.poll.is_some();

@@ -33,6 +33,9 @@ struct Server {
     keys: BTreeMap<String, (String, i64)>,
     flushes: u64,
     now_us: i64,
+    /// Commands that the server refuses from now on, with its errors.
+    refused: Vec<(&'static str, &'static str)>,
+    stopped: Option<Stop>,
 }
 
 const BEGIN_US: i64 = 1_700_000_000_000_000;
@@ -48,7 +51,8 @@ impl Server {
         let node = audit.node("n1");
         let (gentle, bytes) = Gentle::begin(&mut audit, node);
         let keys = BTreeMap::new();
-        let mut server = Server { audit, gentle, keys, flushes: 0, now_us: BEGIN_US };
+        let (refused, stopped) = (Vec::new(), None);
+        let mut server = Server { audit, gentle, keys, flushes: 0, now_us: BEGIN_US, refused, stopped };
         server.feed(b"%1\r\n$5\r\nproto\r\n:3\r\n");
         server.answer(&bytes);
         assert!(server.gentle.is_ready());
@@ -68,6 +72,14 @@ impl Server {
             let count: usize = count.parse().expect("a count");
             let words: Vec<&str> = (0..count).map(|_| lines.nth(1).expect("a word")).collect();
             let key = words.get(1).and_then(|key| self.keys.get(*key)).cloned();
+            if let Some((_, why)) = self.refused.iter().find(|(name, _)| *name == words[0]) {
+                let reply = format!("-{why}\r\n");
+                self.stopped = self.gentle.take(&mut self.audit, reply.as_bytes(), self.now_us).err();
+                if self.stopped.is_some() {
+                    return;
+                }
+                continue;
+            }
             let bulk = |text: &str| format!("${}\r\n{text}\r\n", text.len());
             let reply = match (words[0], key) {
                 ("CONFIG", _) => format!("%1\r\n{}{}", bulk("notify-keyspace-events"), bulk("AKE")),
@@ -321,8 +333,64 @@ fn a_refused_subscription_is_an_error() {
     let replies =
         b"%1\r\n$5\r\nproto\r\n:3\r\n-NOPERM no\r\n-NOPERM no\r\n-NOPERM this user has no right\r\n";
     let refused = gentle.take(&mut audit, replies, BEGIN_US).expect_err("it is refused");
-    assert_eq!(refused, "the server refuses: NOPERM this user has no right");
+    assert_eq!(refused, Stop::Refused("the server refuses: NOPERM this user has no right".to_owned()));
+    let unseen = audit.summary().unseen;
+    let lacks: Vec<&str> = unseen.iter().map(|one| &*one.lacks).collect();
+    assert_eq!(lacks, ["+config|get", "+psubscribe"]);
     assert_eq!(hello(&[]), b"*2\r\n$5\r\nHELLO\r\n$1\r\n3\r\n");
     let login = hello(&["secret".to_owned()]);
     assert!(login.ends_with(b"$4\r\nAUTH\r\n$7\r\ndefault\r\n$6\r\nsecret\r\n"));
+}
+
+/// The errors are those of Redis 6.2, 7.0 and 8.2. Valkey 9.1 has those of Redis 8.2.
+#[test]
+fn a_missing_right_is_named_once_and_stops_only_reads_that_need_it() {
+    let rows: [(&str, &str, &str, bool); 9] = [
+        (
+            "TYPE",
+            "NOPERM this user has no permissions to run the 'type' command or its subcommand",
+            "+type",
+            true,
+        ),
+        ("PTTL", "NOPERM this user has no permissions to run the 'pttl' command", "+pttl", true),
+        ("GETRANGE", "NOPERM User n has no permissions to run the 'getrange' command", "+getrange", true),
+        (
+            "HRANDFIELD",
+            "ERR unknown command `HRANDFIELD`, with args beginning with: `lock:b`, `2`, `WITHVALUES`, ",
+            "+hrandfield",
+            true,
+        ),
+        ("SCAN", "NOPERM User n has no permissions to run the 'scan' command", "+scan", false),
+        ("INFO", "NOPERM User n has no permissions to run the 'info' command", "+info", false),
+        ("TYPE", "NOPERM No permissions to access a key", "the keys of some locks", false),
+        (
+            "TYPE",
+            "NOPERM this user has no permissions to access one of the keys used as arguments",
+            "the keys of some locks",
+            false,
+        ),
+        ("TYPE", "BUSY Redis is busy running a script.", "", false),
+    ];
+    for (command, why, lacks, stops) in rows {
+        let mut server = Server::new(&["lock:*"]);
+        server.refused.push((command, why));
+        server.set("lock:a", "one", 30_000);
+        server.set("lock:b", "c8c7c6c1-cdd6-4784-aa85-6361cc9ef870:48", 30_000);
+        for _ in 0..3 {
+            if server.stopped.is_none() {
+                server.events("lock:a", "set expire");
+                server.events("lock:b", "hincrby expire");
+                server.poll(500);
+            }
+        }
+        let stop = Stop::Refused(format!("the server refuses: {why}"));
+        assert_eq!(server.stopped, stops.then_some(stop), "{command} {why}");
+        let summary = server.audit.summary();
+        let named: Vec<(&str, &str)> =
+            summary.unseen.iter().map(|one| (&*one.lacks, &*one.refusal)).collect();
+        let expected: Vec<(&str, &str)> = if lacks.is_empty() { Vec::new() } else { vec![(lacks, why)] };
+        assert_eq!(named, expected, "{command} {why}");
+        let text = summary.text().replace('\n', " ");
+        assert_eq!(text.matches(&format!("the audit lacks {lacks} (")).count(), named.len(), "{text}");
+    }
 }
