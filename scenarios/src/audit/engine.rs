@@ -174,6 +174,9 @@ impl Audit {
         if let Some(call) = at.open.take() {
             self.follow(node, call);
         }
+        if let From::Client(client) = line.from {
+            self.nodes[node].objects.hears(client, line.at_us, line.name());
+        }
         let Some(verb) = verb else { return };
         if verb.calls_script() {
             let open = Some(Call::new(number, line, verb));

@@ -265,6 +265,19 @@ pub struct Finding {
     pub(super) has_moved: bool,
 }
 
+impl Finding {
+    /// Returns the kind that the use of the key leaves to the finding; `None` withdraws it. The
+    /// arguments are true if the key is used as a lock, and if its releases compare an owner.
+    pub(super) fn by_use(&self, (is_lock, is_proven): (bool, bool)) -> Option<Kind> {
+        match self.kind {
+            kind if self.is_confirmed => Some(kind),
+            _ if !is_lock => None,
+            Kind::Deleted if !is_proven => Some(Kind::Unchecked),
+            kind => Some(kind),
+        }
+    }
+}
+
 /// A hold that ended before another client was granted the lock.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Former {
@@ -408,11 +421,11 @@ impl Findings {
     /// not know the key.
     pub(super) fn judge(&mut self, node: &str, uses: impl Fn(u32, &[u8]) -> Option<(bool, bool)>) {
         for finding in self.list.iter_mut().filter(|one| one.node == node && !one.is_confirmed) {
-            let Some((is_lock, is_proven)) = uses(finding.db, &finding.key) else { continue };
-            if finding.kind == Kind::Deleted && !is_proven {
-                finding.kind = Kind::Unchecked;
+            let Some(uses) = uses(finding.db, &finding.key) else { continue };
+            match finding.by_use(uses) {
+                Some(kind) => finding.kind = kind,
+                None => finding.is_dismissed = true,
             }
-            finding.is_dismissed |= !is_lock;
         }
     }
 

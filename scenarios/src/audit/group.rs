@@ -50,13 +50,14 @@ impl Audit {
         }
     }
 
-    /// Begins a gap in a node's commands: any hold may end within it. The node's next command makes
-    /// its holds unsure. If the node is replaced instead, as after a crash, it had them until then.
+    /// Begins a gap in a node's commands: any hold may end within it, and its clients may reconnect
+    /// under other addresses. The node's next command makes its holds unsure. If the node is replaced instead, as after a crash, it had them until then.
     pub fn gap(&mut self, node: usize) {
         let Some(node) = self.nodes.get_mut(node) else { return };
         node.open = None;
         node.gap_us = None;
         node.has_gap = true;
+        node.forget_waiters();
     }
 
     /// Records that node `new` took the place of the master `old`, and should have its holds.
@@ -73,10 +74,13 @@ impl Audit {
         let (old, new) =
             if old < new { (&mut left[old], &mut right[0]) } else { (&mut right[0], &mut left[new]) };
         // Holds from an earlier time as a master are outdated. Clients of a master that is gone
-        // wait for its latches no more, and have its permits no more.
+        // wait for its locks and latches no more, and have its permits no more. At the new master
+        // they ask again.
         new.has_gap = false;
         new.objects.doubt();
         old.objects.doubt();
+        new.forget_waiters();
+        old.forget_waiters();
         for (db, locks) in &mut new.locks {
             for (key, lock) in locks.iter_mut().filter(|(_, lock)| lock.hold.is_some()) {
                 lock.hold = None;
@@ -128,5 +132,35 @@ mod tests {
         assert_eq!(audit.changes_of(old), 0);
         audit.take_text(old, 2, br#"1795990235.078812 [0 127.0.0.1:53274] "SET" "k" "v" "NX" "PX" "100""#);
         assert_eq!((audit.changes_of(old), audit.changes_of(new), audit.changes_of(9)), (1, 0, 0));
+    }
+
+    /// A client that reconnects has another address, and would be counted twice.
+    #[test]
+    fn waiters_of_a_former_master_and_from_before_a_gap_are_forgotten() {
+        let mut audit = Audit::new(Settings::default());
+        let (old, new) = (audit.node("10.0.0.1:6379"), audit.node("10.0.0.2:6379"));
+        let give = |audit: &mut Audit, node: usize, secs: u32, port: u32, command: &str| {
+            let words: Vec<String> = command.split(' ').map(|word| format!("\"{word}\"")).collect();
+            let line = format!("17000000{secs:02}.000000 [0 10.0.0.9:{port}] {}", words.join(" "));
+            audit.take_text(node, 1, line.as_bytes());
+        };
+        let waiters = |audit: &Audit| audit.totals(&[]).waiters;
+        give(&mut audit, old, 0, 1, "SET a one NX PX 30000");
+        give(&mut audit, old, 1, 1, "DEL a");
+        give(&mut audit, old, 2, 1, "SET a one NX PX 30000");
+        for port in 2..5 {
+            give(&mut audit, old, 3, port, &format!("SET a t{port} NX PX 30000"));
+        }
+        assert_eq!(waiters(&audit), 3);
+        audit.gap(old);
+        assert_eq!(waiters(&audit), 0);
+        give(&mut audit, old, 4, 12, "SET a t2 NX PX 30000");
+        assert_eq!(waiters(&audit), 1);
+        audit.replaced(old, new, 1_700_000_005_000_000);
+        assert_eq!(waiters(&audit), 0);
+        for port in 20..22 {
+            give(&mut audit, new, 6, port, &format!("SET a t{port} NX PX 30000"));
+        }
+        assert_eq!(waiters(&audit), 2);
     }
 }

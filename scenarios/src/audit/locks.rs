@@ -96,10 +96,12 @@ impl Past {
 }
 
 /// A client that asked for the lock and was refused.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Waiter {
     since_us: i64,
     last_us: i64,
+    /// The owner for which it asked last.
+    owner: Option<Box<str>>,
 }
 
 /// The figures of a lock.
@@ -158,6 +160,10 @@ pub(super) struct Lock {
     pub(super) released_us: Option<i64>,
     refused: VecDeque<String>,
     waiters: BTreeMap<Box<str>, Waiter>,
+    /// The addresses that a waiter had before it reconnected, with its token.
+    left: VecDeque<(Box<str>, Box<str>)>,
+    /// Tokens for which several connections ask at a time: they name no waiter.
+    common: VecDeque<Box<str>>,
     pub(super) figures: Figures,
     pub(super) first_us: i64,
     pub(super) last_us: i64,
@@ -238,6 +244,7 @@ impl Lock {
     /// Begins a hold.
     pub(super) fn begins(&mut self, hold: Hold, waiter: &str) {
         let call = hold.grant.clone();
+        self.moves(Some(&hold.owner), waiter);
         self.grants(waiter, hold.since_us);
         self.refused.retain(|owner| *owner != hold.owner);
         // A name that is granted again is no longer late.
@@ -265,17 +272,57 @@ impl Lock {
             }
             self.refused.push_back(owner.to_owned());
         }
+        self.moves(owner, waiter);
+        let token = owner.map(Box::from);
         match self.waiters.get_mut(waiter) {
-            Some(waiter) if at_us - waiter.last_us <= GIVES_UP_US => waiter.last_us = at_us,
+            Some(waiter) if at_us - waiter.last_us <= GIVES_UP_US => {
+                (waiter.last_us, waiter.owner) = (at_us, token);
+            }
             _ => {
                 if self.waiters.len() >= WAITERS_MAX {
                     self.waiters.retain(|_, waiter| at_us - waiter.last_us <= GIVES_UP_US);
                 }
                 if self.waiters.len() < WAITERS_MAX {
-                    self.waiters.insert(waiter.into(), Waiter { since_us: at_us, last_us: at_us });
+                    let new = Waiter { since_us: at_us, last_us: at_us, owner: token };
+                    self.waiters.insert(waiter.into(), new);
                 }
             }
         }
+    }
+
+    /// Gives a waiter its new address if it asks with its token from there: it has reconnected.
+    /// A token for which the former address asks as well is common to several waiters.
+    fn moves(&mut self, owner: Option<&str>, to: &str) {
+        let Some(owner) = owner.filter(|owner| *owner != to) else { return };
+        if self.common.iter().any(|token| **token == *owner) {
+            return;
+        }
+        if let Some(at) = self.left.iter().position(|(from, token)| **from == *to && **token == *owner) {
+            self.left.remove(at);
+            if self.common.len() >= PAST_MAX {
+                self.common.pop_front();
+            }
+            self.common.push_back(owner.into());
+            return;
+        }
+        if self.waiters.contains_key(to) {
+            return;
+        }
+        let is_its = |waiter: &Waiter| waiter.owner.as_deref() == Some(owner);
+        let from = self.waiters.iter().find(|(_, waiter)| is_its(waiter)).map(|(from, _)| from.clone());
+        if let Some(waiter) = from.as_ref().and_then(|from| self.waiters.remove(from)) {
+            if self.left.len() >= PAST_MAX {
+                self.left.pop_front();
+            }
+            self.left.extend(from.map(|from| (from, owner.into())));
+            self.waiters.insert(to.into(), waiter);
+        }
+    }
+
+    /// Forgets all waiters: their connections may have ended.
+    pub(super) fn forget_waiters(&mut self) {
+        self.waiters.clear();
+        self.left.clear();
     }
 
     /// Returns true if an owner was refused lately.
@@ -304,5 +351,35 @@ impl Lock {
         let percent = passed_us.max(0).saturating_mul(100) / lease_us;
         self.figures.passes(percent);
         Some(percent)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_waiter_that_reconnects_is_one_waiter() {
+        let mut lock = Lock::new(0);
+        lock.refuses(Some("token"), "10.0.0.1:1", 1_000);
+        lock.refuses(Some("other"), "10.0.0.2:1", 1_000);
+        lock.refuses(Some("token"), "10.0.0.1:2", 2_000);
+        assert_eq!(lock.waiters(2_000), 2);
+        // It is granted after a third connection, and has waited since the first.
+        lock.moves(Some("token"), "10.0.0.1:3");
+        lock.grants("10.0.0.1:3", 9_000);
+        assert_eq!((lock.waiters(9_000), lock.figures.waits.longest_us()), (1, Some(8_000)));
+    }
+
+    /// Simple locks have the same value for all clients.
+    #[test]
+    fn a_common_token_names_no_waiter() {
+        let mut lock = Lock::new(0);
+        for at_us in 0..4 {
+            lock.refuses(Some("1"), "10.0.0.1:1", at_us);
+            lock.refuses(Some("1"), "10.0.0.2:1", at_us);
+            lock.refuses(Some("1"), "10.0.0.3:1", at_us);
+        }
+        assert_eq!(lock.waiters(4), 3);
     }
 }

@@ -12,7 +12,8 @@ use super::{
     shadow::Shadow,
 };
 
-/// The number of locks of a node from which idle ones are dropped.
+/// The number of locks of a node from which idle ones are dropped. Locks that several clients may
+/// hold are counted by themselves.
 pub(super) const LOCKS_MAX: usize = 100_000;
 
 /// The most locks of a node, even if all of them are held.
@@ -23,7 +24,7 @@ const HELD_MAX: usize = 4 * LOCKS_MAX;
 const STALE_US: i64 = 60_000_000;
 
 /// A free lock that was not used for this long is dropped first.
-const IDLE_US: i64 = 600_000_000;
+pub(super) const IDLE_US: i64 = 600_000_000;
 
 /// A node of the audit.
 #[derive(Debug)]
@@ -81,6 +82,12 @@ impl Node {
         let holds = self.locks.values_mut().flat_map(BTreeMap::values_mut);
         holds.filter_map(|lock| lock.hold.as_mut()).for_each(|hold| hold.is_sure = false);
         self.objects.doubt();
+    }
+
+    /// Forgets the waiters: their connections may have ended with that of the audit. Those that
+    /// still wait ask again.
+    pub(super) fn forget_waiters(&mut self) {
+        self.locks.values_mut().flat_map(BTreeMap::values_mut).for_each(Lock::forget_waiters);
     }
 
     pub(super) fn has(&self, db: u32, key: &[u8]) -> bool {

@@ -15,17 +15,15 @@ use super::{
     latch::{self, Latch},
     locks::{Figures, Lock},
     names::Names,
+    node::{IDLE_US, LOCKS_MAX},
     patterns::{self, Patterns},
     queue::Queues,
     read_write::{self, ReadWrite},
     semaphore::{self, Semaphore},
 };
 
-/// The number of objects of a node from which idle ones are dropped.
-const OBJECTS_MAX: usize = 100_000;
-
-/// A free object that was not used for this long is dropped.
-const IDLE_US: i64 = 600_000_000;
+/// The most latches of one connection whose signs of life are followed.
+const SUBSCRIBED_MAX: usize = 100;
 
 /// The state of an object.
 #[derive(Debug)]
@@ -56,11 +54,11 @@ impl Object {
         }
     }
 
-    fn is_held(&self) -> bool {
+    fn is_held(&self, now_us: i64) -> bool {
         match &self.state {
             State::ReadWrite(lock) => lock.is_held(),
             State::Semaphore(semaphore) => semaphore.is_held(),
-            State::Latch(latch) => latch.is_held(),
+            State::Latch(latch) => latch.is_held(now_us),
         }
     }
 
@@ -101,11 +99,12 @@ impl Object {
 
     /// Returns the number of waiting clients. Those of a latch have subscribed to its end.
     pub(super) fn waiters(&self, now_us: i64) -> usize {
-        let subscribed = if let State::Latch(latch) = &self.state { latch.waiters() } else { 0 };
+        let subscribed = if let State::Latch(latch) = &self.state { latch.waiters(now_us) } else { 0 };
         self.lock.waiters(now_us) + subscribed
     }
 
     fn doubt(&mut self) {
+        self.lock.forget_waiters();
         match &mut self.state {
             State::ReadWrite(lock) => lock.doubt(),
             State::Semaphore(semaphore) => semaphore.doubt(),
@@ -136,6 +135,8 @@ impl Object {
 pub(super) struct Objects {
     objects: BTreeMap<u32, BTreeMap<Box<[u8]>, Object>>,
     pub(super) queues: Queues,
+    /// The latches for whose ends a connection waits, by its address.
+    subscribers: BTreeMap<Box<str>, Vec<(u32, Box<[u8]>)>>,
     count: usize,
     /// The time at which idle objects were dropped.
     swept_us: i64,
@@ -160,6 +161,7 @@ impl Objects {
     /// Makes all states unsure: commands are missing that may have changed them.
     pub(super) fn doubt(&mut self) {
         self.queues.clear();
+        self.subscribers.clear();
         self.objects.values_mut().flat_map(BTreeMap::values_mut).for_each(Object::doubt);
     }
 
@@ -234,12 +236,12 @@ impl Objects {
     }
 
     fn insert(&mut self, db: u32, key: &[u8], state: State, at_us: i64) -> bool {
-        if self.count >= OBJECTS_MAX && at_us.saturating_sub(self.swept_us) > IDLE_US / 10 {
+        if self.count >= LOCKS_MAX && at_us.saturating_sub(self.swept_us) > IDLE_US / 10 {
             self.swept_us = at_us;
             let dropped = &mut self.dropped;
             for objects in self.objects.values_mut() {
                 objects.retain(|_, object| {
-                    let is_kept = object.is_held() || at_us - object.lock.last_us < IDLE_US;
+                    let is_kept = object.is_held(at_us) || at_us - object.lock.last_us < IDLE_US;
                     if !is_kept {
                         dropped.0 += 1;
                         dropped.1.join(&object.lock.figures);
@@ -249,7 +251,7 @@ impl Objects {
             }
             self.count = self.objects.values().map(BTreeMap::len).sum();
         }
-        if self.count >= OBJECTS_MAX {
+        if self.count >= LOCKS_MAX {
             return false;
         }
         self.count += 1;
@@ -260,10 +262,13 @@ impl Objects {
     /// Follows a subscription to the end of a latch.
     pub(super) fn subscribes(&mut self, call: &Rc<Call>, is_wanted: impl Fn(&[u8]) -> bool) {
         let db = call.command.db;
+        let ends = call.command.name().contains("UNSUBSCRIBE");
+        if ends && call.command.words.len() == 1 {
+            self.leaves(&call.client);
+        }
         for channel in call.command.words.iter().skip(1) {
             let key = channel.strip_prefix(latch::CHANNEL).and_then(|rest| rest.strip_suffix(b"}"));
             let Some(key) = key.filter(|key| is_wanted(key)) else { continue };
-            let ends = call.command.name().contains("UNSUBSCRIBE");
             // A connection that subscribes may have another database than the one that counts.
             let db =
                 self.objects.iter().find(|(_, objects)| objects.contains_key(key)).map_or(db, |(db, _)| *db);
@@ -273,8 +278,48 @@ impl Objects {
                 continue;
             }
             let object = self.objects.get_mut(&db).and_then(|objects| objects.get_mut(key));
+            let Some(Object { state: State::Latch(latch), .. }) = object else { continue };
+            if ends {
+                latch.leaves(&call.client);
+            } else if latch.subscribes(call) {
+                let own = self.subscribers.entry(call.client.clone()).or_default();
+                if own.len() < SUBSCRIBED_MAX && !own.iter().any(|(of, known)| *of == db && **known == *key) {
+                    own.push((db, key.into()));
+                }
+            }
+        }
+    }
+
+    /// Notes that a connection still sends commands, if it waits for a latch.
+    pub(super) fn hears(&mut self, client: &[u8], at_us: i64, name: &[u8]) {
+        if self.subscribers.is_empty() {
+            return;
+        }
+        let Some(client) = std::str::from_utf8(client).ok() else { return };
+        let Some(own) = self.subscribers.get_mut(client) else { return };
+        if [&b"quit"[..], b"reset"].iter().any(|end| name.eq_ignore_ascii_case(end)) {
+            return self.leaves(client);
+        }
+        let is_ping = name.eq_ignore_ascii_case(b"ping");
+        let objects = &mut self.objects;
+        own.retain(|(db, key)| {
+            let object = objects.get_mut(db).and_then(|objects| objects.get_mut(key));
+            match object {
+                Some(Object { state: State::Latch(latch), .. }) => latch.hears(client, at_us, is_ping),
+                _ => false,
+            }
+        });
+        if own.is_empty() {
+            self.subscribers.remove(client);
+        }
+    }
+
+    /// Ends the subscriptions of a connection.
+    fn leaves(&mut self, client: &str) {
+        for (db, key) in self.subscribers.remove(client).unwrap_or_default() {
+            let object = self.objects.get_mut(&db).and_then(|objects| objects.get_mut(&key));
             if let Some(Object { state: State::Latch(latch), .. }) = object {
-                latch.subscribes(call);
+                latch.leaves(client);
             }
         }
     }

@@ -15,6 +15,7 @@ use super::{
     node::{Node, Used},
     summary::{LockRow, Quantiles, aligned, lasted},
 };
+use crate::judge::checker::evidence::words::shortened;
 
 /// A hold without an expiry for this long needs attention.
 const NO_EXPIRY_US: i64 = 1_000_000;
@@ -251,9 +252,7 @@ impl Audit {
 
     /// Returns true for a finding that no later command withdraws.
     fn is_certain(&self, finding: &Finding) -> bool {
-        let (is_lock, is_proven) = standing(&self.nodes, finding);
-        let is_real = is_lock && (finding.kind != Kind::Deleted || is_proven);
-        finding.kind.is_finding() && (finding.is_confirmed || is_real)
+        finding.kind.is_finding() && finding.by_use(standing(&self.nodes, finding)) == Some(finding.kind)
     }
 
     fn present_us(&self, at: usize, present: &[Option<i64>]) -> i64 {
@@ -323,8 +322,8 @@ pub fn table(rows: &[TopRow], width: usize) -> Vec<String> {
         let db = if row.db == 0 { String::new() } else { format!(" (db {})", row.db) };
         let node = if has_nodes { format!("{} ", row.node) } else { String::new() };
         cells.push([
-            cut(&format!("{node}{}{db}", row.lock), NAME_MAX),
-            row.holder.as_deref().map_or_else(dash, |holder| cut(holder, HOLDER_MAX)),
+            shortened(&format!("{node}{}{db}", row.lock), NAME_MAX),
+            row.holder.as_deref().map_or_else(dash, |holder| shortened(holder, HOLDER_MAX)),
             held_us.map_or_else(dash, length),
             row.left_ms.map_or_else(dash, |ms| length(ms.saturating_mul(1_000))),
             row.renewed.to_string(),
@@ -345,31 +344,6 @@ pub fn table(rows: &[TopRow], width: usize) -> Vec<String> {
     // Names are cut first, and then the columns at the right.
     let names = cells.iter().map(|row| row[0].chars().count()).max().unwrap_or(0);
     let room = names.saturating_sub(widest - width).max(NAME_MIN);
-    cells.iter_mut().for_each(|row| row[0] = cut(&row[0], room));
-    aligned(&cells).iter().map(|line| cut(line, width)).collect()
-}
-
-/// Returns text of at most this number of characters, with a sign for the part that is left out.
-fn cut(text: &str, most: usize) -> String {
-    if text.chars().count() <= most {
-        return text.to_owned();
-    }
-    let mut shown: String = text.chars().take(most.saturating_sub(1)).collect();
-    if most > 0 {
-        shown.push('…');
-    }
-    shown
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn text_is_cut_with_a_sign() {
-        let rows = [("lock", 4, "lock"), ("locks", 4, "loc…"), ("äöü", 2, "ä…"), ("a", 0, ""), ("", 3, "")];
-        for (text, most, expected) in rows {
-            assert_eq!(cut(text, most), expected);
-        }
-    }
+    cells.iter_mut().for_each(|row| row[0] = shortened(&row[0], room));
+    aligned(&cells).iter().map(|line| shortened(line, width)).collect()
 }

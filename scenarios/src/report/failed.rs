@@ -4,7 +4,7 @@ use std::{cmp::Reverse, collections::BTreeMap, fmt::Write};
 
 use super::escape::escape;
 use crate::judge::{
-    checker::evidence::words::instant,
+    checker::evidence::words::{instant, shortened},
     history::{CallKind, FailedCalls},
 };
 
@@ -103,17 +103,13 @@ impl Kind<'_> {
             (_, [_]) => format!("first at {}", instant(first.first_at)),
             _ => format!("first at {} by {}", instant(first.first_at), first.client),
         };
-        format!("{} failed, {at}: {}", self.who_and_what(), shortened(&first.text))
+        format!("{} failed, {at}: {}", self.who_and_what(), in_line(&first.text))
     }
 }
 
 /// Puts an error on one line that fits into a report.
-fn shortened(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(TEXT_MAX) {
-        None => line,
-        Some((end, _)) => format!("{}…", &line[..end]),
-    }
+fn in_line(text: &str) -> String {
+    shortened(&text.split_whitespace().collect::<Vec<_>>().join(" "), TEXT_MAX)
 }
 
 /// Returns the failed calls as a table of the page, with each client by itself; empty if no call

@@ -78,7 +78,7 @@ fn messages(history: &History, records: &[Record]) -> Vec<Message> {
             _ => request(payload),
         };
         let is_request = request.is_some();
-        let words = shortened(&request.unwrap_or_else(|| reply(payload)));
+        let words = words::shortened(&request.unwrap_or_else(|| reply(payload)), SHOWN);
         let asked = open.remove(&(to, destination_port, host, source_port));
         if let Some(asked) = asked.filter(|_| !is_request) {
             let asked: &mut Message = &mut found[asked];
@@ -139,13 +139,6 @@ fn reply(payload: &[u8]) -> String {
     if text.is_empty() { payload.escape_ascii().to_string() } else { text }
 }
 
-fn shortened(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
-        None => text.to_owned(),
-        Some((at, _)) => format!("{}...", &text[..at]),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -168,7 +161,6 @@ mod tests {
             assert_eq!(found.is_some(), is_request, "{expected}");
             assert_eq!(found.unwrap_or_else(|| reply(payload)), expected);
         }
-        assert_eq!(shortened(&"x".repeat(SHOWN + 1)).len(), SHOWN + 3);
     }
 
     /// Such a write was once drawn as a reply, with the words `0 1 - 2008471396`.

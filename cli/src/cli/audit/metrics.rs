@@ -22,7 +22,7 @@ use lockstorm::audit::{Audit, Chosen, LockRow, Totals, findings::Kind};
 use miette::{IntoDiagnostic, Result, WrapErr};
 use prometheus_client::{
     collector::Collector,
-    encoding::{DescriptorEncoder, EncodeMetric, NoLabelSet, text::encode},
+    encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, NoLabelSet, text::encode},
     metrics::{MetricType, counter::ConstCounter, gauge::ConstGauge},
     registry::{Registry, Unit},
 };
@@ -234,11 +234,8 @@ fn counters(
     unit: Option<&Unit>,
     values: impl Iterator<Item = (Labels, u64)>,
 ) -> fmt::Result {
-    let mut metric = to.encode_descriptor(name, help, unit, MetricType::Counter)?;
-    for (labels, value) in values {
-        ConstCounter::new(value).encode(metric.encode_family(&labels)?)?;
-    }
-    Ok(())
+    let metric = to.encode_descriptor(name, help, unit, MetricType::Counter)?;
+    family(metric, values.map(|(labels, value)| (labels, ConstCounter::new(value))))
 }
 
 fn gauges(
@@ -248,9 +245,17 @@ fn gauges(
     unit: Option<&Unit>,
     values: impl Iterator<Item = (Labels, f64)>,
 ) -> fmt::Result {
-    let mut metric = to.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    let metric = to.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+    family(metric, values.map(|(labels, value)| (labels, ConstGauge::new(value))))
+}
+
+/// Encodes a metric that has a value for each set of labels.
+fn family(
+    mut to: MetricEncoder<'_>,
+    values: impl Iterator<Item = (Labels, impl EncodeMetric)>,
+) -> fmt::Result {
     for (labels, value) in values {
-        ConstGauge::new(value).encode(metric.encode_family(&labels)?)?;
+        value.encode(to.encode_family(&labels)?)?;
     }
     Ok(())
 }

@@ -45,6 +45,19 @@ pub fn many(count: usize, one: &str) -> String {
     format!("{count} {one}{s}")
 }
 
+/// Returns text of at most this number of characters, the last of which is a sign for the part that
+/// is left out.
+pub(crate) fn shortened(text: &str, most: usize) -> String {
+    if text.chars().nth(most).is_none() {
+        return text.to_owned();
+    }
+    let mut shown: String = text.chars().take(most.saturating_sub(1)).collect();
+    if most > 0 {
+        shown.push('…');
+    }
+    shown
+}
+
 /// Describes a promise: owner, beginning and end.
 pub(in crate::judge::checker) fn promise(history: &History, promise: &Promise) -> String {
     let owner = history.owner_name(promise.owner);
@@ -174,4 +187,17 @@ pub(in crate::judge::checker) fn faults(
     let told: Vec<String> = told.iter().map(|number| fault(&history.faults[*number])).collect();
     let others = if left_out == 0 { String::new() } else { format!("; and {}", many(left_out, "other")) };
     format!("The faults in its chain of events: {}{others}.", told.join("; "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn text_is_shortened_with_a_sign() {
+        let rows = [("lock", 4, "lock"), ("locks", 4, "loc…"), ("äöü", 2, "ä…"), ("a", 0, ""), ("", 3, "")];
+        for (text, most, expected) in rows {
+            assert_eq!(shortened(text, most), expected);
+        }
+    }
 }
