@@ -387,6 +387,10 @@ fn failover(before: &str, after: &str) -> Summary {
 }
 
 fn failover_of(has_crashed: bool, before: &str, after: &str) -> Summary {
+    failed_over(has_crashed, before, after).summary()
+}
+
+fn failed_over(has_crashed: bool, before: &str, after: &str) -> Audit {
     let mut audit = Audit::new(Settings::default());
     let (old, new) = (audit.node("n1"), audit.node("n2"));
     let give = |audit: &mut Audit, node: usize, text: &str| {
@@ -401,7 +405,7 @@ fn failover_of(has_crashed: bool, before: &str, after: &str) -> Summary {
     audit.replaced(old, new, 1_700_000_101_000_000);
     give(&mut audit, new, after);
     audit.finish();
-    audit.summary()
+    audit
 }
 
 const RELEASE: &str = "if redis.call('get',KEYS[1])==ARGV[1] then redis.call('del',KEYS[1]) end";

@@ -24,6 +24,8 @@ pub(super) struct Draft {
     /// The assumptions, in sentences.
     pub(super) assumed: Vec<String>,
     pub(super) server: Option<&'static str>,
+    /// Set for a master with a replica, which every client but the holder asks.
+    pub(super) has_replica: bool,
     /// Set if the clients write to a resource.
     pub(super) writes: bool,
     pub(super) latency: &'static str,
@@ -37,9 +39,14 @@ impl Draft {
     /// Returns the file without its head.
     pub(super) fn body(&self) -> String {
         let mut lines = Vec::new();
-        match self.server {
-            Some(server) => lines.push(format!("[node.redis]\nserver = \"{server}\"\n")),
-            None => lines.push("[node.redis]\n".to_owned()),
+        let server = self.server.map(|server| format!("server = \"{server}\"\n")).unwrap_or_default();
+        if self.has_replica {
+            // The replica is to be synchronized before the first grant.
+            let config = "config = { repl-diskless-sync-delay = \"0\" }\n";
+            lines.push(format!("[node.redis]\n{server}{config}"));
+            lines.push(format!("[node.replica]\n{server}replica_of = \"redis\"\n"));
+        } else {
+            lines.push(format!("[node.redis]\n{server}"));
         }
         lines.push(format!("[network]\nlatency = \"{}\"\n", self.latency));
         if self.writes {
@@ -48,7 +55,8 @@ impl Draft {
         lines.push(format!("[lock]\n{}\n", self.lock.join("\n")));
         for (name, about, steps) in &self.clients {
             let steps: String = steps.iter().map(|step| format!("    {step},\n")).collect();
-            lines.push(format!("{}\n[client.{name}]\nsteps = [\n{steps}]\n", comment(about)));
+            let asks = if self.has_replica && *name != "holder" { "nodes = [\"replica\"]\n" } else { "" };
+            lines.push(format!("{}\n[client.{name}]\n{asks}steps = [\n{steps}]\n", comment(about)));
         }
         for (name, about, keys) in &self.faults {
             lines.push(format!("{}\n[fault.{name}]\n{}\n", comment(about), keys.join("\n")));

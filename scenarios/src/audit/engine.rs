@@ -14,6 +14,7 @@ use super::{
     command::{Call, Command, Verb},
     findings::{Change, Finding, Findings, Place, Unseen},
     follow::{self, Act},
+    group::Failover,
     locks::Lock,
     names::{self, Names},
     node::Node,
@@ -84,6 +85,7 @@ pub struct Audit {
     pub(super) past: Option<Past>,
     pub(super) changes: Vec<Change>,
     pub(super) unseen: Vec<Unseen>,
+    pub(super) failovers: Vec<Failover>,
 }
 
 impl Audit {
@@ -91,8 +93,9 @@ impl Audit {
     pub fn new(settings: Settings) -> Audit {
         let findings = Findings { names: Names { reveal: settings.reveal }, ..Findings::default() };
         let past = settings.history.then(Past::default);
-        let (nodes, scripts, problems, unknown, changes, unseen) = Default::default();
-        Audit { settings, nodes, scripts, findings, problems, unknown, past, changes, unseen }
+        let (nodes, scripts, problems, unknown) = Default::default();
+        let (changes, unseen, failovers) = Default::default();
+        Audit { settings, nodes, scripts, findings, problems, unknown, past, changes, unseen, failovers }
     }
 
     /// Adds a node, and returns its number.

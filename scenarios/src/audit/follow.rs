@@ -114,6 +114,7 @@ pub(super) fn shown(act: &Act<'_>, lock: &Lock) -> Option<Option<String>> {
 /// Corrects a lock whose node had another holder than the copy before this call.
 pub(super) fn correct(lock: &mut Lock, had: Option<&str>, act: &Act<'_>, findings: &mut Findings) {
     let now_ms = act.call.at_ms();
+    findings.leases = Leases { lost: lock.hold.as_ref().map(Hold::leased), former: None };
     if let Some(hold) = &lock.hold {
         let is_near = hold.expires_ms.is_some_and(|at| at <= now_ms + NEAR_MS);
         let (is_sure, owner, grant) = (hold.is_sure, hold.owner.clone(), hold.grant.clone());

@@ -11,6 +11,21 @@ use super::{
     names::{date, key},
 };
 
+/// A replica in the place of its master.
+#[derive(Debug, Clone)]
+pub(super) struct Failover {
+    /// The name of the former master.
+    pub(super) old: Rc<str>,
+    /// The name of the node in its place.
+    pub(super) new: String,
+    /// The time at which the audit learned of it, by the clock of the audit's machine.
+    pub(super) at_us: i64,
+    /// The time of the former master's last command.
+    pub(super) last_us: i64,
+    /// Set if the audit had lost the connection to the former master by then.
+    pub(super) has_crashed: bool,
+}
+
 /// The most changes that are kept.
 const CHANGES_MAX: usize = 10_000;
 
@@ -60,6 +75,11 @@ impl Audit {
         node.forget_waiters();
     }
 
+    /// Returns the last failover to a node before a time.
+    pub(super) fn failover_before(&self, node: &str, at_us: i64) -> Option<&Failover> {
+        self.failovers.iter().rfind(|one| one.new == node && one.at_us <= at_us)
+    }
+
     /// Records that node `new` took the place of the master `old`, and should have its holds.
     pub fn replaced(&mut self, old: usize, new: usize, at_us: i64) {
         if old == new || old.max(new) >= self.nodes.len() {
@@ -69,6 +89,11 @@ impl Audit {
         self.changed(new, at_us, format!("took the place of {master}"));
         if let Some(call) = self.nodes[old].open.take() {
             self.follow(old, call);
+        }
+        if self.failovers.len() < CHANGES_MAX {
+            let (last_us, has_crashed) = (self.nodes[old].now_us, self.nodes[old].has_gap);
+            let (old, new) = (master.clone(), self.nodes[new].name.clone());
+            self.failovers.push(Failover { old, new, at_us, last_us, has_crashed });
         }
         let (left, right) = self.nodes.split_at_mut(old.max(new));
         let (old, new) =

@@ -5,6 +5,9 @@
 //! head names the commands of the capture, and everything that the scenario assumes because MONITOR
 //! does not show it.
 
+mod failed_over;
+mod shared;
+
 use std::{fmt, rc::Rc};
 
 use super::{
@@ -12,8 +15,10 @@ use super::{
     draft::{BEGIN_US, Draft, LATENCY, STEP_US, command, comment, pause, poll, span},
     engine::Audit,
     findings::{Finding, Former, Kind},
+    group::Failover,
     locks::{Leased, Lock},
     names::date,
+    objects::Object,
 };
 use crate::{
     file::scenario::parse,
@@ -63,6 +68,10 @@ pub struct Incident {
 pub enum Missing {
     /// A scenario has no step or fault for this kind of finding.
     Kind,
+    /// No checker judges what the holder of a permit does after its lease.
+    Checker,
+    /// The audit did not see a replica take the master's place.
+    Failover,
     /// The capture does not show the lease.
     Lease,
     /// The times of the commands contradict their order: a clock was set back.
@@ -80,6 +89,8 @@ impl Missing {
     pub fn name(&self) -> &'static str {
         match self {
             Missing::Kind => "kind",
+            Missing::Checker => "checker",
+            Missing::Failover => "failover",
             Missing::Lease => "lease",
             Missing::Order => "order",
             Missing::Length => "length",
@@ -93,6 +104,10 @@ impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Missing::Kind => f.write_str("no step or fault of a scenario does what this finding shows"),
+            Missing::Checker => {
+                f.write_str("no checker judges what the holder of a permit does after its lease")
+            }
+            Missing::Failover => f.write_str("the audit did not see a replica take the master's place"),
             Missing::Lease => f.write_str("the capture does not show the lease of the lost hold"),
             Missing::Order => {
                 f.write_str("the times of the commands contradict their order: the server's clock was set")
@@ -116,8 +131,11 @@ impl Audit {
         let finding = *all.get(index)?;
         let node = self.nodes.iter().find(|node| node.name == finding.node);
         let lock = node.and_then(|node| node.locks.get(&finding.db)?.get(&finding.key));
+        let object = node.and_then(|node| node.objects.get(finding.db, &finding.key));
+        let object_kind = object.map_or("", Object::kind);
+        let failover = self.failover_before(&finding.node, finding.at_us);
         let kind = finding.kind;
-        let mut incident = match (Facts { finding, lock }).draft() {
+        let mut incident = match (Facts { finding, lock, object_kind, failover }).draft() {
             Ok(draft) => Incident {
                 kind,
                 checker: Checker::named(draft.checker),
@@ -166,13 +184,17 @@ impl Incident {
 struct Facts<'a> {
     finding: &'a Finding,
     lock: Option<&'a Lock>,
+    /// The kind of a lock that several clients may hold; empty for another one.
+    object_kind: &'static str,
+    /// The last failover to the finding's node before it.
+    failover: Option<&'a Failover>,
 }
 
 impl Facts<'_> {
     /// Returns the scenario.
     fn draft(&self) -> Result<Draft, Missing> {
         if self.finding.is_shared {
-            return Err(Missing::Kind);
+            return self.of_several();
         }
         match self.finding.kind {
             Kind::GrantedTwice | Kind::Late => self.holder_stands_still(),
@@ -182,9 +204,8 @@ impl Facts<'_> {
             },
             Kind::Deleted | Kind::Flushed | Kind::ExtendedByOther | Kind::Overwritten => self.third_party(),
             Kind::NoExpiry => self.holder_dies(),
-            // Live groups show no times of the crash and the promotion.
-            Kind::FailedOver
-            | Kind::SharedName
+            Kind::FailedOver => self.fails_over(),
+            Kind::SharedName
             | Kind::PermitsBeyond
             | Kind::Overtaken
             | Kind::Unexplained

@@ -12,7 +12,7 @@ use super::{
     acts::Acts,
     command::{Call, Command, Verb},
     findings::{Findings, Kind, Place},
-    locks::{End, Lock},
+    locks::{End, Leased, Lock},
     names::length,
     scripts::{self, Purpose},
 };
@@ -54,6 +54,8 @@ struct Lost {
     owner: String,
     ended_us: i64,
     end: End,
+    /// The time at which the lease was last set.
+    set_us: i64,
     lease_ms: Option<i64>,
     grant: Rc<Call>,
     is_sure: bool,
@@ -249,8 +251,18 @@ impl ReadWrite {
         if self.past.len() >= PAST_MAX {
             self.past.pop_front();
         }
-        let Holder { lease_ms, grant, is_sure, .. } = holder;
-        self.past.push_back(Lost { owner, ended_us, end, lease_ms, grant, is_sure, next: None, finding });
+        let Holder { set_us, lease_ms, grant, is_sure, .. } = holder;
+        self.past.push_back(Lost {
+            owner,
+            ended_us,
+            end,
+            set_us,
+            lease_ms,
+            grant,
+            is_sure,
+            next: None,
+            finding,
+        });
     }
 
     fn released(&mut self, lock: &mut Lock, at_us: i64, owner: &str) {
@@ -401,7 +413,12 @@ impl ReadWrite {
             let says = format!("{} deleted the lock {lasted} after its grant{others}", call.command.name());
             let role = if kind == Kind::Flushed { "deleted all keys" } else { "deleted it" };
             let parts = [(&holder.grant, "granted it"), (call, role)];
-            findings.add_shared(kind, place, owner, call.at_us, says, &parts)
+            let at = findings.add_shared(kind, place, owner, call.at_us, says, &parts)?;
+            let (set_us, lease_ms) = (holder.set_us, holder.lease_ms);
+            if let Some(finding) = findings.list.get_mut(at) {
+                finding.leases.lost = Some(Leased { set_us, lease_ms, renewed: 0 });
+            }
+            Some(at)
         });
         for (owner, holder) in holders {
             let (end, finding) = if holder.is_sure { (End::Broken, finding) } else { (End::Unknown, None) };
@@ -447,6 +464,8 @@ impl ReadWrite {
         let finding = findings.add_shared(kind, place, owner, call.at_us, says, &parts);
         if let Some(finding) = finding.and_then(|at| findings.list.get_mut(at)) {
             finding.is_confirmed = true;
+            let (set_us, lease_ms) = (past.set_us, past.lease_ms);
+            finding.leases.lost = Some(Leased { set_us, lease_ms, renewed: 0 });
         }
         past.finding = finding;
     }

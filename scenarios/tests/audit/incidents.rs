@@ -3,7 +3,7 @@
 use lockstorm::{
     audit::{Incident, Missing, Settings, capture::Capture, findings::Kind},
     experiment,
-    file::scenario::{Scenario, parse},
+    file::scenario::{LockKind, Scenario, parse},
 };
 
 use super::{audited, capture};
@@ -32,7 +32,7 @@ fn scenario(incident: &Incident) -> Scenario {
 
 #[test]
 fn each_finding_becomes_a_scenario_that_shows_it() {
-    let rows: [(&str, &[&str]); 24] = [
+    let rows: [(&str, &[&str]); 32] = [
         ("redisson-stopped", &["l3"]),
         ("redis-py-stopped", &["l3"]),
         ("redlock-stopped", &["l3"]),
@@ -57,6 +57,14 @@ fn each_finding_becomes_a_scenario_that_shows_it() {
         ("redis-py-renewed", &["l3"]),
         ("blind-extend-renewed", &["l3"]),
         ("bare-del-bare", &["owner-safety"]),
+        ("read-write-stopped", &["l3"]),
+        ("read-write-writers", &["l3"]),
+        ("read-write-zombie", &["l3"]),
+        ("read-write-late", &["l3"]),
+        ("read-write-deleted", &["owner-safety"]),
+        ("read-write-flushed", &["l1"]),
+        ("semaphore-beyond", &["permits"]),
+        ("semaphore-flushed", &["permits"]),
     ];
     let mut wrong = Vec::new();
     for (name, expected) in rows {
@@ -110,6 +118,69 @@ fn the_scenario_has_the_shape_and_the_times_of_the_capture() {
     let third = &deleted.fault["third-party"];
     assert_eq!(third.at.map(|at| at.to_string()).as_deref(), Some("1.106003s"));
     assert_eq!(third.command.as_ref().expect("a command").run, ["DEL", "stock"]);
+}
+
+/// A reader was stopped, and a writer was granted 1.609245 s after it.
+#[test]
+fn locks_of_several_clients_have_their_kinds_and_numbers() {
+    let stopped = scenario(&of("read-write-stopped")[0]);
+    let lock = stopped.lock.first().map(|(_, lock)| lock).expect("a lock");
+    assert_eq!((lock.kind, lock.name.as_deref()), (LockKind::ReadWrite, Some("stock")));
+    assert_eq!(lock.lease.map(|lease| lease.to_string()).as_deref(), Some("1s"));
+    let text = &of("read-write-stopped")[0].text;
+    assert!(text.contains("{ at = \"1s\", try_acquire = { shared = true } },"), "{text}");
+    assert!(text.contains("{ at = \"2.609245s\", poll = { every = \"1ms\" } },"), "{text}");
+    let text = &of("read-write-writers")[0].text;
+    assert!(!text.contains("shared"), "{text}");
+
+    let beyond = scenario(&of("semaphore-beyond")[0]);
+    let lock = beyond.lock.first().map(|(_, lock)| lock).expect("a lock");
+    assert_eq!((lock.kind, lock.permits), (LockKind::Semaphore, Some(2)));
+    let third = &beyond.fault["third-party"];
+    assert_eq!(third.at.map(|at| at.to_string()).as_deref(), Some("1.33395s"));
+    assert_eq!(third.command.as_ref().expect("a command").run, ["INCRBY", "stock", "1"]);
+
+    let flushed = scenario(&of("semaphore-flushed")[0]);
+    let run = |name: &str| flushed.fault[name].command.as_ref().expect("a command").run.join(" ");
+    assert_eq!((run("third-party"), run("again")), ("FLUSHALL".to_owned(), "SET stock 2".to_owned()));
+}
+
+/// No checker judges what a client does with a permit whose lease is over.
+#[test]
+fn an_expired_permit_has_no_checker() {
+    for name in ["permits-late", "permits-beyond"] {
+        let all = of(name);
+        assert_eq!((all.len(), all[0].missing.as_ref()), (1, Some(&Missing::Checker)), "{}", all[0].text);
+        assert!(
+            all[0].text.starts_with("# Missing assumption: checker: no checker judges"),
+            "{}",
+            all[0].text
+        );
+    }
+}
+
+/// The grant is at 100 s of the server, and the replica takes the master's place at 101 s.
+#[test]
+fn a_failover_is_a_fault_at_its_time() {
+    let after = super::NEXT.to_owned()
+        + &super::release(3_000, 2, "two", &["get", "del"])
+        + &super::release(4_000, 1, "one", &["get"]);
+    for has_crashed in [true, false] {
+        let audit = super::failed_over(has_crashed, super::BEFORE, &after);
+        let incident = audit.incident(0).expect("there is a finding");
+        assert_eq!((incident.kind, incident.missing.as_ref()), (Kind::FailedOver, None), "{}", incident.text);
+        assert_eq!(incident.checker.map(|checker| checker.name), Some("l1"));
+        let written = scenario(&incident);
+        experiment(written.clone()).check();
+        let at = |name: &str| written.fault.get(name)?.at.map(|at| at.to_string());
+        assert_eq!(at("promotion").as_deref(), Some("2s"));
+        assert_eq!(at("crash").as_deref(), has_crashed.then_some("1.01s"));
+        let next = &written.client["next"].steps[0];
+        assert_eq!(next.at.map(|at| at.to_string()).as_deref(), Some("2.002s"));
+        for part in ["replica_of = \"redis\"", "# n2 took the place of n1", "10.0.0.2:1 had the lock at "] {
+            assert!(incident.text.contains(part), "{part:?} is not in\n{}", incident.text);
+        }
+    }
 }
 
 #[test]

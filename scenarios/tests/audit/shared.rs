@@ -131,10 +131,10 @@ fn a_finding_of_a_shared_lock_names_its_commands() {
     }
 }
 
-/// A scenario has one lock with one holder at a time.
+/// A scenario has no step that takes a fair lock's key as a plain lock.
 #[test]
-fn a_shared_lock_has_no_scenario() {
-    let audit = audited(Settings::default(), vec![capture("read-write-deleted")]);
+fn an_overtaken_waiter_has_no_scenario() {
+    let audit = audited(Settings::default(), vec![capture("fair-overtaken")]);
     let incident = audit.incident(0).expect("a finding");
     assert!(incident.checker.is_none());
     assert_eq!(incident.missing, Some(Missing::Kind));
