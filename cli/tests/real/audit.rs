@@ -8,10 +8,13 @@ use std::{
 
 use super::server::{SERVERS, redis};
 
+/// The highest port of a node of a cluster: its bus has a port that is 10000 higher.
+const PORT_MAX: u16 = 55_535;
+
 /// A real server, which ends with the test.
-struct Live {
+pub(super) struct Live {
     process: Child,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Drop for Live {
@@ -23,11 +26,11 @@ impl Drop for Live {
 
 impl Live {
     /// Starts a server with these arguments after its port.
-    fn new(arguments: &[&str]) -> Live {
+    pub(super) fn new(arguments: &[&str]) -> Live {
         let program = &SERVERS.as_ref().expect("a server").default().program;
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
+        let free =
+            || TcpListener::bind("127.0.0.1:0").expect("a port").local_addr().expect("an address").port();
+        let port = std::iter::repeat_with(free).find(|port| *port <= PORT_MAX).expect("there is one");
         let mut command = Command::new(program);
         command.args(arguments).args(["--port", &port.to_string()]);
         let process = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("it runs");
@@ -44,12 +47,12 @@ impl Live {
     }
 
     #[expect(clippy::disallowed_methods, clippy::unused_self, reason = "a real server needs real time")]
-    fn wait(&self, ms: u64) {
+    pub(super) fn wait(&self, ms: u64) {
         std::thread::sleep(std::time::Duration::from_millis(ms));
     }
 
     /// Runs a command, and returns its reply: a line, or the text of a bulk string.
-    fn run(&self, command: &str) -> String {
+    pub(super) fn run(&self, command: &str) -> String {
         let mut stream = self.dial().expect("it answers");
         stream.write_all(format!("{command}\r\n").as_bytes()).expect("it reads");
         let (mut reader, mut line) = (BufReader::new(stream), String::new());
@@ -62,13 +65,21 @@ impl Live {
         line.trim().to_owned()
     }
 
+    /// Returns once a gentle audit is subscribed to the events of this server.
+    pub(super) fn is_subscribed_to(&self) {
+        let is_its = |line: &str| line.contains("lockstorm-audit") && line.contains("psub=1");
+        while !self.run("CLIENT LIST").lines().any(is_its) {
+            self.wait(20);
+        }
+    }
+
     fn audit(&self, login: &str, arguments: &[&str]) -> Child {
         let url = format!("redis://{login}127.0.0.1:{}", self.port);
         audit(&[&[url.as_str(), "--gentle"], arguments].concat())
     }
 }
 
-fn audit(arguments: &[&str]) -> Child {
+pub(super) fn audit(arguments: &[&str]) -> Child {
     let mut command = Command::new(env!("CARGO_BIN_EXE_lockstorm"));
     command.arg("audit").args(arguments);
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs")
@@ -87,13 +98,7 @@ fn a_gentle_audit_finds_what_events_and_reads_prove_with_the_rights_of_the_book(
     live.run("SET orders:old before");
     let arguments = ["--lock", "orders:*", "--poll", "100ms", "--for", "8s", "--json"];
     let audit = live.audit("auditor:secret@", &arguments);
-    while !live
-        .run("CLIENT LIST")
-        .lines()
-        .any(|line| line.contains("lockstorm-audit") && line.contains("psub=1"))
-    {
-        live.wait(20);
-    }
+    live.is_subscribed_to();
     live.run("SET orders:a one NX PX 30000");
     live.run("SET orders:short brief PX 400");
     live.run("SET other value PX 400");

@@ -1,6 +1,7 @@
 //! Scenarios against real servers, if available; `LOCKSTORM_REQUIRE_REDIS=1` requires them.
 
 mod audit;
+mod gentle;
 mod server;
 mod two_ways;
 mod unseen;
