@@ -437,6 +437,8 @@ fn a_hold_that_a_promoted_replica_lacks_is_lost_in_a_failover() {
     // The former holder finds its token gone.
     let summary = failover(BEFORE, &release(4_000, 1, "one", &["get"]));
     assert_eq!(kinds(&summary), ["failed-over"], "{}", summary.text());
+    let roles: Vec<&str> = summary.findings[0].evidence.iter().map(|one| &*one.role).collect();
+    assert_eq!(roles, ["granted it", "the former holder came back"]);
     // The first owner may have released before the audit followed the new master.
     let summary = failover(BEFORE, &granted);
     assert_eq!((kinds(&summary).len(), summary.notices.len()), (0, 1), "{}", summary.text());

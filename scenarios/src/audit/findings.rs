@@ -408,11 +408,17 @@ impl Findings {
         if finding.has_moved {
             finding.kind = Kind::FailedOver;
         }
-        if !std::mem::replace(&mut finding.is_confirmed, true) {
-            finding.evidence.push(evidence);
-            finding.calls.push(Rc::clone(part.0));
-        } else {
+        if std::mem::replace(&mut finding.is_confirmed, true) {
             finding.times += 1;
+            return;
+        }
+        match (finding.calls.last(), finding.evidence.last_mut()) {
+            // The holder itself found its hold gone.
+            (Some(call), Some(last)) if Rc::ptr_eq(call, part.0) => *last = evidence,
+            _ => {
+                finding.evidence.push(evidence);
+                finding.calls.push(Rc::clone(part.0));
+            }
         }
     }
 

@@ -181,6 +181,11 @@ fn a_failover_is_a_fault_at_its_time() {
             assert!(incident.text.contains(part), "{part:?} is not in\n{}", incident.text);
         }
     }
+    // The former holder finds its hold gone, on another connection.
+    let back = super::release(4_000, 3, "one", &["get"]);
+    let incident = super::failed_over(true, super::BEFORE, &back).incident(0).expect("there is a finding");
+    assert_eq!((incident.kind, incident.missing.as_ref()), (Kind::FailedOver, None), "{}", incident.text);
+    assert!(incident.text.contains("# * Another client asks right after the promotion. The capture has no"));
 }
 
 #[test]
