@@ -75,7 +75,7 @@ impl Facts<'_> {
             "INCRBY" => std::str::from_utf8(command.word(2)).ok()?.parse::<i64>().ok(),
             _ => None,
         });
-        let added = added.sum::<i64>().to_string();
+        let added = added.fold(0, i64::saturating_add).to_string();
         let assumed = vec![
             "One client has all permits at the release. The clients of the capture had some of them."
                 .to_owned(),
