@@ -25,6 +25,9 @@ pub enum Generation {
 /// The error for a global variable that does not exist. Redis 6.2 raises it in a script of its own.
 const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable";
 
+/// The error of Redis 6.2 for a new global variable, which it raises there, too.
+const NEW_GLOBAL: &str = "Script attempted to create global variable";
+
 /// The beginning of the errors of a script whose user lacks a permission.
 const NOT_PERMITTED: &str = "ERR The user executing the script can't";
 
@@ -78,6 +81,11 @@ impl Generation {
     /// Returns true for Valkey.
     pub fn is_valkey(self) -> bool {
         matches!(self, Generation::Valkey81 | Generation::Valkey91)
+    }
+
+    /// Returns true for servers before Redis 7.2, from which Valkey was forked.
+    pub fn is_before_7_2(self) -> bool {
+        matches!(self, Generation::Redis62 | Generation::Redis70)
     }
 
     /// Returns the version that the node reports, with the patch level of the server with which it
@@ -146,6 +154,12 @@ impl Generation {
                     "ERR Unknown Redis command called from script" => {
                         format!("{source}: {line}: Unknown Redis command called from Lua script")
                     }
+                    "ERR Please specify at least one argument for this redis lib call" => {
+                        format!("{source}: {line}: Please specify at least one argument for redis.call()")
+                    }
+                    "ERR Lua redis lib command arguments must be strings or integers" => {
+                        format!("{source}: {line}: Lua redis() command arguments must be strings or integers")
+                    }
                     "ERR Wrong number of args calling Redis command from script" => {
                         format!(
                             "{source}: {line}: Wrong number of args calling Redis command From Lua script"
@@ -160,9 +174,10 @@ impl Generation {
                     // Errors of commands keep their code.
                     _ => text.strip_prefix("ERR ").filter(|_| !is_counted).unwrap_or(text).to_owned(),
                 };
-                let place = match text.contains(NO_GLOBAL) {
-                    true => "@enable_strict_lua:15".to_owned(),
-                    false => format!("{source}:{line}"),
+                let place = match &text {
+                    text if text.contains(NO_GLOBAL) => "@enable_strict_lua:15".to_owned(),
+                    text if text.contains(NEW_GLOBAL) => "@enable_strict_lua:8".to_owned(),
+                    _ => format!("{source}:{line}"),
                 };
                 format!("ERR Error running script (call to f_{name}): {place}: {text}")
             }
@@ -254,6 +269,16 @@ pub enum Feature {
     FrozenScripts,
     /// WAIT is allowed in scripts.
     WaitInScripts,
+    /// Commands that block are allowed in scripts, where they do not block.
+    BlockingInScripts,
+    /// Scripts have `os.clock`.
+    ScriptClock,
+    /// Scores and the numbers of scripts have as few digits as identify them.
+    ShortDoubles,
+    /// The id `+` in XREAD.
+    LastEntry,
+    /// MULTI or WATCH in a transaction aborts it.
+    StrictTransactions,
     /// Scripts of EVAL beyond 500 are evicted.
     ScriptEviction,
     /// A script that EVAL loaded, then SCRIPT LOAD, is not evicted.
@@ -326,6 +351,29 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since::redis(7, 2),
         "WAIT is allowed in scripts; it does not block, and counts the replicas that have the connection's \
          previous write, or all replicas that are online",
+    ),
+    (
+        Feature::BlockingInScripts,
+        Since::redis(7, 2),
+        "BLPOP and its kin, and XREAD with BLOCK, are allowed in scripts; they reply at once, with null if nothing \
+         is there",
+    ),
+    (Feature::ScriptClock, Since::redis(7, 2), "scripts have `os.clock`, and nothing else of `os`"),
+    (
+        Feature::ShortDoubles,
+        Since::redis(7, 2),
+        "scores, and numbers that scripts pass to commands, have as few digits as identify them, and whole \
+         numbers up to 2^62 no exponent",
+    ),
+    (
+        Feature::LastEntry,
+        Since { redis: Some((7, 4)), valkey: Some((8, 0)) },
+        "`XREAD STREAMS key +` replies with the last entry",
+    ),
+    (
+        Feature::StrictTransactions,
+        Since::valkey(8, 0),
+        "MULTI or WATCH in a transaction aborts it; in Redis they are refused, and the transaction goes on",
     ),
     (
         Feature::ScriptEviction,

@@ -47,6 +47,8 @@ bitflags::bitflags! {
         /// For a write to the key: neither counts nor notifies, and deletes an expired key on a
         /// writable replica as well.
         const WRITE = 1 << 3;
+        /// Updates the LRU and LFU data also for a client that prefers not to.
+        const TOUCH = 1 << 4;
         /// Without any side effect, for a command that finds the key without the client naming it
         /// (SCAN, KEYS).
         const PASSIVE = Self::NO_TOUCH.bits() | Self::NO_STATS.bits() | Self::NO_NOTIFY.bits();
@@ -229,7 +231,7 @@ impl<'a> Ctx<'a> {
     /// Returns the entry of a live key. `flags` turn off side effects of the lookup.
     pub fn lookup(&mut self, key: &[u8], flags: Lookup) -> Option<&Entry> {
         let place = self.lookup_place(key, flags)?;
-        if flags.contains(Lookup::NO_TOUCH) {
+        if flags.contains(Lookup::NO_TOUCH) || !flags.contains(Lookup::TOUCH) && self.spares_usage() {
             return Some(self.node.dbs[self.db].at(place));
         }
         let draw = self.usage_draw();
@@ -247,6 +249,12 @@ impl<'a> Ctx<'a> {
         self.lookup(key, Lookup::WRITE)
     }
 
+    /// Returns true if the commands of the connection do not count as use of their keys.
+    fn spares_usage(&self) -> bool {
+        let clients = &self.node.clients;
+        clients.may_spare_usage && clients.sessions.get(self.conn).is_some_and(|session| session.no_touch)
+    }
+
     /// Under an LFU policy, draws the random input for the LFU counter.
     fn usage_draw(&mut self) -> Option<Draw> {
         let counts = self.node.config.memory.maxmemory_policy.counts_uses();
@@ -255,6 +263,9 @@ impl<'a> Ctx<'a> {
 
     /// Returns the value at a place for changes, and updates its LRU and LFU data.
     fn touched_mut(&mut self, place: Place) -> &mut Value {
+        if self.spares_usage() {
+            return self.node.dbs[self.db].value_mut(place);
+        }
         let draw = self.usage_draw();
         self.node.dbs[self.db].touched_mut(place, self.now_ms, draw)
     }

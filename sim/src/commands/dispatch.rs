@@ -5,12 +5,12 @@ use std::sync::LazyLock;
 use bytes::Bytes;
 
 use super::{
-    ALL, Ctx, Error, Flags, Origin, Spec, key_uses, large_commands, server::monitor, timing::Timing,
+    ALL, Ctx, Error, Flags, Group, Origin, Spec, key_uses, large_commands, server::monitor, timing::Timing,
 };
 use crate::{
     config::Config,
     effect::{Cached, PropagateTo, Propagated},
-    generation::{Generation, Since},
+    generation::{Feature, Generation, Since},
     keyspace::Dict,
     resp::{Reply, quotable},
 };
@@ -160,7 +160,7 @@ pub(super) fn printable(bytes: &[u8], len_max: usize) -> String {
 ///
 /// The gate has checked the permission before (AUTH, READONLY, OOM and so on).
 pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
-    if !spec.accepts(args.len()) {
+    if !spec.accepts(ctx.node.config.generation, args.len()) {
         return wrong_arity(ctx.node.config.generation, spec, args).into();
     }
     let dirty_before = ctx.effects.dirty;
@@ -173,7 +173,11 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
     }
     let timing = Timing::begin(ctx);
     large_commands::begin(ctx, args);
-    let reply = (spec.run)(ctx, args).unwrap_or_else(Reply::from);
+    let generation = ctx.node.config.generation;
+    let mut reply = (spec.run)(ctx, args).unwrap_or_else(|error| worded(generation, error).into());
+    if spec.group == Group::SortedSet && generation.has(Feature::ShortDoubles) {
+        reply.shorten_doubles();
+    }
     timing.end(ctx, spec, args);
     large_commands::end(ctx, spec, args, &reply);
     if !spec.flags.contains(Flags::NOTES_OWN_READS) {
@@ -221,6 +225,23 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
         session.commands += 1;
     }
     reply
+}
+
+/// Returns the error of a command in the words of the generation.
+fn worded(generation: Generation, error: Error) -> Error {
+    if generation != Generation::Redis62 {
+        return error;
+    }
+    let expire = "ERR invalid expire time in ";
+    if let Some(quoted) = error.0.strip_prefix(expire)
+        && let Some(command) = quoted.strip_prefix('\'').and_then(|quoted| quoted.strip_suffix("' command"))
+    {
+        return Error(format!("{expire}{command}").into());
+    }
+    match error.0.strip_prefix("ERR unknown subcommand or ") {
+        Some(rest) => Error(format!("ERR Unknown subcommand or {rest}").into()),
+        None => error,
+    }
 }
 
 /// Records the keys that a tracking client has read, so that it gets their invalidations.

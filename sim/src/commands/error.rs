@@ -38,6 +38,10 @@ impl Error {
     pub const WRONG_PASS: Error = Error::of("WRONGPASS invalid username-password pair or user is disabled.");
     /// MULTI does not accept this command.
     pub const NOT_IN_MULTI: Error = Error::of("ERR Command not allowed inside a transaction");
+    /// A number that has no opposite.
+    pub const NOT_NEGATABLE: Error = Error::of(
+        "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
+    );
     /// Scripts may not call this command.
     pub const NOT_FROM_SCRIPT: Error = Error::of("ERR This Redis command is not allowed from script");
     /// DEBUG, which `enable-debug-command` forbids.

@@ -231,9 +231,25 @@ impl Spec {
         of.strip_prefix("valkey ").unwrap_or(of)
     }
 
-    /// Returns true if the arity allows `len` words, including the name.
-    pub fn accepts(&self, len: usize) -> bool {
-        let wanted = self.arity.unsigned_abs() as usize;
-        if self.arity >= 0 { len == wanted } else { len >= wanted }
+    /// Returns true if the arity in a generation allows `len` words, including the name.
+    pub fn accepts(&self, generation: Generation, len: usize) -> bool {
+        let arity = self.arity_in(generation);
+        let wanted = arity.unsigned_abs() as usize;
+        if arity >= 0 { len == wanted } else { len >= wanted }
+    }
+
+    /// Returns the arity in a generation; the field has that of the newest.
+    pub fn arity_in(&self, generation: Generation) -> i32 {
+        if generation.is_before_7_2() { self.arity_of_old(generation) } else { self.arity }
+    }
+
+    /// Returns the arity before Redis 7.2.
+    fn arity_of_old(&self, generation: Generation) -> i32 {
+        match self.name {
+            "expire" | "pexpire" | "expireat" | "pexpireat" if generation == Generation::Redis62 => 3,
+            "zrank" | "zrevrank" => 3,
+            "command|getkeys" | "command|getkeysandflags" => -4,
+            _ => self.arity,
+        }
     }
 }

@@ -196,6 +196,15 @@ impl Db {
         entry
     }
 
+    /// Returns the value at a place for changes.
+    ///
+    /// # Panics
+    /// If the place is empty.
+    pub fn value_mut(&mut self, place: Place) -> &mut Value {
+        self.unaccounted.add(place.0);
+        &mut self.entries.at_mut(place.0).expect("the place of a key").1.value
+    }
+
     /// Updates the LRU and LFU data of the entry at a place, and returns its value for changes.
     ///
     /// # Panics

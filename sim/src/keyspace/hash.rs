@@ -241,6 +241,19 @@ impl Hash {
         Some(when_ms)
     }
 
+    /// Gives the hash the encoding of fields with a time, before any field has one.
+    pub fn expect_times(&mut self) {
+        self.timed();
+    }
+
+    /// Turns the listpack into a table if so many fields at once do not fit into it, also if some
+    /// of them are the same.
+    pub fn expect(&mut self, fields: usize, encodings: &Encodings) {
+        if fields > encodings.hash_entries_max {
+            self.spread();
+        }
+    }
+
     fn timed(&mut self) -> &mut Timed {
         if !matches!(self.fields, Fields::Timed(_)) {
             let hash = std::mem::take(self);

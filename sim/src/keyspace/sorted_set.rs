@@ -54,6 +54,12 @@ impl SortedSet {
         None
     }
 
+    /// Makes the set large if so many members at once do not fit into the compact encoding, also if
+    /// some of them are the same.
+    pub fn expect(&mut self, members: usize, encodings: &Encodings) {
+        self.large |= members > encodings.sorted_set_entries_max;
+    }
+
     /// Builds a set in the general encoding from these members, each of which must occur once.
     pub fn large(members: impl IntoIterator<Item = (impl Into<Blob>, f64)>) -> SortedSet {
         let mut set = SortedSet { large: true, ..SortedSet::default() };

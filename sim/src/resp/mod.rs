@@ -14,6 +14,6 @@ mod outbox;
 
 pub use decode::{Decoder, Limits, ProtocolError, split_words};
 pub use outbox::Outbox;
-pub use reply::{Protocol, Reply, Sink, format_double, quotable, quoted};
+pub use reply::{Protocol, Reply, Sink, format_double, quotable, quoted, short_double};
 pub use reply_counter::ReplyCounter;
 pub use reply_reader::{NoReply, ReplyReader};

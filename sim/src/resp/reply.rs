@@ -99,6 +99,21 @@ impl Reply {
         Reply::Bulk(Blob::copy(bytes.as_ref()))
     }
 
+    /// Gives each double as few digits as identify it; see [`short_double`].
+    pub fn shorten_doubles(&mut self) {
+        match self {
+            Reply::Double(value) => *self = Reply::Decimal(Bytes::from(short_double(*value))),
+            Reply::Array(items) | Reply::Set(items) | Reply::Push(items) | Reply::Several(items) => {
+                items.iter_mut().for_each(Reply::shorten_doubles);
+            }
+            Reply::Map(pairs) | Reply::Pairs(pairs) => pairs.iter_mut().for_each(|(first, second)| {
+                first.shorten_doubles();
+                second.shorten_doubles();
+            }),
+            _ => {}
+        }
+    }
+
     /// Returns the same reply encoded in `protocol`, whatever the protocol of the replies around
     /// it.
     pub fn written(&self, protocol: Protocol) -> Reply {
@@ -341,6 +356,45 @@ pub fn format_double(value: f64) -> String {
         return (value as i64).to_string();
     }
     general(value, 17)
+}
+
+/// The largest whole number that [`short_double`] writes as an integer in any case.
+const WHOLE_MAX: f64 = 4_611_686_018_427_387_904.0;
+
+/// Formats a double as servers from Redis 7.2 on print scores: with as few digits as identify it.
+///
+/// ```
+/// use lockstorm_sim::resp::short_double;
+/// assert_eq!(short_double(0.1), "0.1");
+/// assert_eq!(short_double(1e17), "100000000000000000");
+/// assert_eq!(short_double(123456789.123456789), "1.2345678912345679e+8");
+/// assert_eq!(short_double(1e-7), "1e-7");
+/// ```
+pub fn short_double(value: f64) -> String {
+    if value.is_nan() {
+        return "nan".into();
+    }
+    if value.is_infinite() || value == 0.0 {
+        return format_double(value);
+    }
+    if value.fract() == 0.0 && value.abs() <= WHOLE_MAX {
+        return (value as i64).to_string();
+    }
+    let scientific = format!("{value:e}");
+    let (mantissa, exponent) = scientific.split_once('e').expect("`{:e}` writes an exponent");
+    let exponent: i32 = exponent.parse().expect("`{:e}` writes a decimal exponent");
+    let digits = mantissa.bytes().filter(u8::is_ascii_digit).count() as i32;
+    // The power of ten of the last digit.
+    let last = exponent - digits + 1;
+    let is_plain = match last >= 0 {
+        true => exponent < digits + 7,
+        false => last > -7 || exponent.abs() < 4,
+    };
+    if is_plain {
+        return value.to_string();
+    }
+    let sign = if exponent < 0 { '-' } else { '+' };
+    format!("{mantissa}e{sign}{}", exponent.abs())
 }
 
 /// Formats a finite, non-zero value like C's `%.{digits}g`.

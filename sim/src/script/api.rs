@@ -46,8 +46,17 @@ pub(super) fn functions(
     libraries.raw_set("redis", redis(lua, context, dialect, generation)?)?;
     rust.raw_set("loading", loading(lua, context, generation)?)?;
     libraries.raw_set("struct", structs::library(lua)?)?;
+    if generation.has(Feature::ScriptClock) {
+        let of = Rc::clone(context);
+        let library = lua.create_table()?;
+        library.raw_set("clock", lua.create_function(move |_, ()| Ok(of.processor_time()))?)?;
+        libraries.raw_set("os", library)?;
+    }
     if generation.has(Feature::ServerGlobal) {
         rust.raw_set("also", "server")?;
+    }
+    if generation == Generation::Redis62 {
+        rust.raw_set("names_new", true)?;
     }
     rust.raw_set("libraries", libraries)?;
     rust.raw_set("strings", strings::library(lua)?)?;
@@ -110,15 +119,17 @@ fn redis(
     let functions: [(&str, Api); 9] = [
         ("call", call),
         ("pcall", pcall),
-        ("error_reply", |lua, _, args| single_field(lua, "err", args)),
-        ("status_reply", |lua, _, args| single_field(lua, "ok", args)),
+        ("error_reply", |lua, context, args| single_field(lua, context, "err", args)),
+        ("status_reply", |lua, context, args| single_field(lua, context, "ok", args)),
         ("sha1hex", sha1hex),
         ("log", log),
         ("setresp", set_protocol),
         ("set_repl", set_propagation),
         ("acl_check_cmd", may_call),
     ];
-    set(lua, context, &redis, &functions, generation)?;
+    // Redis 6.2 lacks the last one.
+    let known = functions.len() - usize::from(generation == Generation::Redis62);
+    set(lua, context, &redis, &functions[..known], generation)?;
     if dialect == Dialect::Scripts {
         let functions: [(&str, Api); 3] = [
             // Replicas always get the effects; scripts from when that was optional still ask for
@@ -139,15 +150,29 @@ fn redis(
 }
 
 /// Converts the arguments of `redis.call` and `redis.pcall` to the words of a command.
-fn words(args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
+fn words(context: &ScriptContext, args: &MultiValue) -> Result<Vec<Bytes>, &'static str> {
+    let generation = context.generation.get();
+    let (no_words, no_word) = match generation.is_valkey() {
+        false => (
+            "ERR Please specify at least one argument for this redis lib call",
+            "ERR Lua redis lib command arguments must be strings or integers",
+        ),
+        true => (
+            "ERR Please specify at least one argument for this call",
+            "ERR Command arguments must be strings or integers",
+        ),
+    };
     if args.is_empty() {
-        return Err("ERR Please specify at least one argument for this redis lib call");
+        return Err(no_words);
     }
-    let mut words = Vec::with_capacity(args.len());
-    for arg in args {
-        words.push(argument(arg).ok_or("ERR Lua redis lib command arguments must be strings or integers")?);
-    }
-    Ok(words)
+    let has_short = generation.has(Feature::ShortDoubles);
+    args.iter().map(|arg| argument(arg, has_short).ok_or(no_word)).collect()
+}
+
+/// Makes the error of a function of the table `redis`, which Valkey names `server`.
+fn misused(context: &ScriptContext, function: &str, why: &str) -> mlua::Error {
+    let table = if context.generation.get().is_valkey() { "server" } else { "redis" };
+    Failure::reply(format!("ERR {table}.{function}() {why}"))
 }
 
 /// Instructions that every command costs.
@@ -155,7 +180,7 @@ const CALL_COST: usize = 20;
 
 /// Runs a command. The inner error means that the arguments form no command.
 fn called(context: &ScriptContext, args: &MultiValue) -> mlua::Result<Result<Reply, &'static str>> {
-    let words = match words(args) {
+    let words = match words(context, args) {
         Ok(words) => words,
         Err(why) => return Ok(Err(why)),
     };
@@ -209,14 +234,15 @@ fn pcall(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<V
 }
 
 /// Makes a table with one field, for `redis.error_reply` and `redis.status_reply`.
-fn single_field(lua: &Lua, name: &str, args: MultiValue) -> mlua::Result<Value> {
+fn single_field(lua: &Lua, context: &ScriptContext, name: &str, args: MultiValue) -> mlua::Result<Value> {
     let table = lua.create_table_with_capacity(0, 1)?;
     match (args.len(), args.front()) {
         (1, Some(Value::String(text))) if name == "err" => {
             let text = text.as_bytes();
             let text = text.strip_prefix(b"-").unwrap_or(&text);
-            // A text without a space has no error code yet.
-            let code: &[u8] = if text.contains(&b' ') { b"" } else { b"ERR " };
+            // A text without a space has no error code yet; Redis 6.2 adds none.
+            let has_code = text.contains(&b' ') || context.generation.get() == Generation::Redis62;
+            let code: &[u8] = if has_code { b"" } else { b"ERR " };
             table.raw_set(name, lua.create_string([code, text].concat())?)?;
         }
         (1, Some(Value::String(text))) => table.raw_set(name, text)?,
@@ -238,14 +264,16 @@ fn sha1hex(lua: &Lua, _: &ScriptContext, args: MultiValue) -> mlua::Result<Value
 
 /// `redis.log`: checks its arguments like Redis, but writes nothing: a simulated node has no log
 /// file.
-fn log(lua: &Lua, _: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
+fn log(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     if args.len() < 2 {
-        return Err(Failure::reply("ERR redis.log() requires two arguments or more."));
+        return Err(misused(context, "log", "requires two arguments or more."));
     }
     let level = integer(lua, &args[0])?;
     let level = level.ok_or_else(|| Failure::reply("ERR First argument must be a number (log level)."))?;
     if !(0..=3).contains(&level) {
-        return Err(Failure::reply("ERR Invalid debug level."));
+        let is_old = context.generation.get().is_before_7_2();
+        let kind = if is_old { "debug" } else { "log" };
+        return Err(Failure::reply(format!("ERR Invalid {kind} level.")));
     }
     Ok(Value::Nil)
 }
@@ -256,7 +284,7 @@ fn integer(lua: &Lua, value: &Value) -> mlua::Result<Option<i64>> {
 
 fn set_protocol(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     let (1, Some(arg)) = (args.len(), args.front()) else {
-        return Err(Failure::reply("ERR redis.setresp() requires one argument."));
+        return Err(misused(context, "setresp", "requires one argument."));
     };
     let protocol = match integer(lua, arg)? {
         Some(2) => Protocol::Resp2,
@@ -270,7 +298,9 @@ fn set_protocol(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::R
 
 fn set_propagation(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
     let (1, Some(arg)) = (args.len(), args.front()) else {
-        return Err(Failure::reply("ERR redis.set_repl() requires two arguments."));
+        let is_old = context.generation.get().is_before_7_2();
+        let number = if is_old { "two arguments" } else { "one argument" };
+        return Err(misused(context, "set_repl", &format!("requires {number}.")));
     };
     // A value that is not a number selects neither.
     let mask @ 0..=3 = integer(lua, arg)?.unwrap_or(0) else {
@@ -282,9 +312,12 @@ fn set_propagation(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua
 }
 
 fn may_call(_: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
-    let words = words(&args).map_err(Failure::reply)?;
+    let words = words(context, &args).map_err(Failure::reply)?;
     match context.ask(|host| host.may_call(&words))? {
         Some(allowed) => Ok(Value::Boolean(allowed)),
-        None => Err(Failure::reply("ERR Invalid command passed to redis.acl_check_cmd()")),
+        None => {
+            let table = if context.generation.get().is_valkey() { "server" } else { "redis" };
+            Err(Failure::reply(format!("ERR Invalid command passed to {table}.acl_check_cmd()")))
+        }
     }
 }

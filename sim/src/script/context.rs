@@ -12,10 +12,16 @@ use bytes::Bytes;
 use mlua::{Function, Lua, RegistryKey};
 
 use super::{Flags, failure::Failure, pattern::Fuel, random::Random};
-use crate::resp::{Protocol, Reply};
+use crate::{
+    generation::Generation,
+    resp::{Protocol, Reply},
+};
 
 /// Bytes that a library copies or compares in the time of one instruction.
 pub(super) const BYTES_PER_INSTRUCTION: usize = 16;
+
+/// Instructions in a second of processor time.
+const INSTRUCTIONS_PER_SECOND: f64 = 1e8;
 
 /// Maximum bytes that scripts hold at once. Redis has no such limit; a simulated node must not
 /// exhaust the machine's memory.
@@ -67,10 +73,14 @@ pub(super) struct Registered {
 pub(super) struct ScriptContext {
     /// Host of the running script.
     pub(super) host: RefCell<Option<Box<dyn Host>>>,
+    /// The generation whose errors and numbers the functions have.
+    pub(super) generation: Cell<Generation>,
     /// Protocol that the script chose.
     pub(super) protocol: Cell<Protocol>,
     /// Instructions until the limits are checked.
     budget: Cell<u64>,
+    /// Instructions of all scripts so far, which `os.clock` shows as processor time.
+    charged: Cell<u64>,
     /// Set if the script must end at its next check.
     pub(super) killed: Cell<bool>,
     /// Suspends the script until it is resumed. `None` while library code loads: it is killed
@@ -138,9 +148,15 @@ impl ScriptContext {
     /// # Errors
     /// [`Failure::Killed`] if the script must end.
     pub(super) fn charge(&self, instructions: usize) -> mlua::Result<()> {
+        self.charged.set(self.charged.get() + instructions as u64);
         let left = self.budget.get().saturating_sub(instructions as u64);
         self.budget.set(left);
         if left == 0 { self.see_to() } else { Ok(()) }
+    }
+
+    /// Returns the processor time of all scripts so far in seconds, counted in instructions.
+    pub(super) fn processor_time(&self) -> f64 {
+        self.charged.get() as f64 / INSTRUCTIONS_PER_SECOND
     }
 
     /// Handles a used-up budget: continues if the time slice is not over, and suspends the script

@@ -11,7 +11,7 @@ use super::{
     word::Word,
 };
 use crate::{
-    resp::{Protocol, Reply, format_double, quotable, quoted},
+    resp::{Protocol, Reply, format_double, quotable, quoted, short_double},
     script::ScriptErrors,
 };
 
@@ -31,18 +31,22 @@ pub(super) fn lossy(bytes: &[u8]) -> String {
 }
 
 /// Converts an argument of `redis.call` like Redis: strings as they are, numbers with all their
-/// digits.
-pub(super) fn argument(value: &Value) -> Option<Bytes> {
+/// digits, which are as few as possible if `has_short`.
+pub(super) fn argument(value: &Value, has_short: bool) -> Option<Bytes> {
     match value {
         Value::String(text) => Some(Bytes::copy_from_slice(&text.as_bytes())),
         // Lua has only doubles; beyond seventeen digits, format the number as a double.
         Value::Integer(n) if n.unsigned_abs() < 100_000_000_000_000_000 => Some(Bytes::from(n.to_string())),
+        Value::Integer(n) if has_short => Some(Bytes::from(short_double(*n as f64))),
         Value::Integer(n) => Some(Bytes::from(format_double(*n as f64))),
         // C prints the sign of a NaN. Here only 0/0 makes one, with the sign of this processor
         // family.
         Value::Number(n) if n.is_nan() => {
             Some(Bytes::from_static(if n.is_sign_negative() { b"-nan" } else { b"nan" }))
         }
+        // The sign of zero is lost with that of other whole numbers.
+        Value::Number(n) if has_short && *n == 0.0 => Some(Bytes::from_static(b"0")),
+        Value::Number(n) if has_short => Some(Bytes::from(short_double(*n))),
         Value::Number(n) => Some(Bytes::from(format_double(*n))),
         _ => None,
     }
@@ -427,9 +431,11 @@ mod tests {
 
         #[test]
         fn an_argument_keeps_every_digit(n in any::<f64>().prop_filter("a number", |n| !n.is_nan())) {
-            let text = argument(&Value::Number(n)).expect("numbers are arguments");
-            let text = std::str::from_utf8(&text).expect("in ASCII");
-            prop_assert_eq!(text.parse::<f64>().expect("that read back"), n);
+            for has_short in [false, true] {
+                let text = argument(&Value::Number(n), has_short).expect("numbers are arguments");
+                let text = std::str::from_utf8(&text).expect("in ASCII");
+                prop_assert_eq!(text.parse::<f64>().expect("that read back"), n);
+            }
         }
 
         #[test]

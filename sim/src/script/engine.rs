@@ -167,7 +167,9 @@ impl Engine {
     /// Makes the interpreters of a generation. They compile `edit.1` instead of `edit.0` wherever a
     /// script has that text. The script keeps the SHA-1 of its original text.
     pub fn new(generation: Generation, edit: Option<(String, String)>) -> Engine {
-        Engine { generation, edit: edit.map(Rc::new), ..Engine::default() }
+        let engine = Engine { generation, edit: edit.map(Rc::new), ..Engine::default() };
+        engine.context.generation.set(generation);
+        engine
     }
 
     /// Returns the text that is compiled for `source`.
@@ -257,7 +259,10 @@ impl Engine {
             }
             return Ok(script);
         }
-        let (flags, source) = shebang::read(body)?;
+        let (flags, source) = match self.generation {
+            Generation::Redis62 => (Flags::COMPAT, body),
+            _ => shebang::read(body).map_err(|error| self.unknown_engine(error))?,
+        };
         let vm = self.vm(Dialect::Scripts);
         let function = vm
             .compile(&self.edited(source))
@@ -288,6 +293,16 @@ impl Engine {
         self.note_use(&script);
         self.known.borrow_mut().insert(Bytes::from(sha), Rc::clone(&script));
         Ok(script)
+    }
+
+    /// Returns the error for a first line in the words of Valkey, which may have other engines.
+    fn unknown_engine(&self, error: ShebangError) -> ShebangError {
+        match error.0.strip_prefix("ERR Unexpected engine in script shebang: #!") {
+            Some(engine) if self.generation.is_valkey() => {
+                ShebangError(format!("ERR Could not find scripting engine '{engine}'"))
+            }
+            _ => error,
+        }
     }
 
     /// Compiles a library's code and runs it to collect its functions. Changes nothing else.
@@ -406,7 +421,12 @@ impl Engine {
         let failed = match ended {
             Ok((true, value)) => {
                 match to_reply(&vm.lua, &value, self.context.protocol.get(), client_protocol) {
-                    Ok(answered) => return answered,
+                    Ok((mut reply, errors)) => {
+                        if self.generation.has(Feature::ShortDoubles) {
+                            reply.shorten_doubles();
+                        }
+                        return (reply, errors);
+                    }
                     Err(error) => Err(error),
                 }
             }

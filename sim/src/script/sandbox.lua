@@ -357,6 +357,12 @@ end
 rawsetmetatable(globals, { __index = absent })
 local seen = freeze(globals)
 globals._G = seen
+-- Redis 6.2 has its own words for a new global variable.
+if rust.names_new then
+  rawgetmetatable(seen).__newindex = function(_, name)
+    error("Script attempted to create global variable '" .. rawtostring(name) .. "'", 2)
+  end
+end
 
 local function locate(err)
   local _, located = rawpcall(rust.locate, bare(err))

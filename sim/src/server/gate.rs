@@ -57,7 +57,7 @@ impl Server {
             session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
         }
         let spec = match found {
-            Ok(spec) if spec.accepts(args.len()) => spec,
+            Ok(spec) if spec.accepts(self.node.config.generation, args.len()) => spec,
             Ok(spec) => {
                 let error = wrong_arity(self.node.config.generation, spec, args);
                 return self.refuse(conn, Some(spec), error);

@@ -27,21 +27,16 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         1 => true,
         _ => return Err(Error::of("ERR The bit argument must be 1 or 0.")),
     };
+    // Older servers do not check the other arguments if the key does not exist.
+    if !ctx.node.config.generation.is_before_7_2() {
+        part(args)?;
+    }
     // A missing key is an endless sequence of zeros.
     let Some(string) = ctx.read::<Str>(&args[1])? else {
         return Ok(Reply::Integer(if bit { -1 } else { 0 }));
     };
     let bytes = string.bytes();
-    let (start, end, unit) = match &args[3..] {
-        [] => (0, None, Unit::Byte),
-        [start] => (integer(start)?, None, Unit::Byte),
-        [start, end] => (integer(start)?, Some(integer(end)?), Unit::Byte),
-        [start, end, unit] => {
-            let (start, unit) = (integer(start)?, Unit::parse(unit)?);
-            (start, Some(integer(end)?), unit)
-        }
-        _ => return Err(Error::SYNTAX),
-    };
+    let (start, end, unit) = part(args)?;
     let range = unit.bits(start, end.unwrap_or(-1), bytes.len());
     let is_empty = range.is_empty();
     Ok(Reply::Integer(match find(bytes, range, bit) {
@@ -50,4 +45,18 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         None if !bit && !is_empty && end.is_none() => bytes.len() as i64 * 8,
         None => -1,
     }))
+}
+
+/// Parses the part of the string.
+fn part(args: &[Bytes]) -> Result<(i64, Option<i64>, Unit), Error> {
+    Ok(match &args[3..] {
+        [] => (0, None, Unit::Byte),
+        [start] => (integer(start)?, None, Unit::Byte),
+        [start, end] => (integer(start)?, Some(integer(end)?), Unit::Byte),
+        [start, end, unit] => {
+            let (start, unit) = (integer(start)?, Unit::parse(unit)?);
+            (start, Some(integer(end)?), unit)
+        }
+        _ => return Err(Error::SYNTAX),
+    })
 }

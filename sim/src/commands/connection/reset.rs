@@ -46,7 +46,7 @@ fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
     let session = ctx.session();
     session.monitor = false;
     session.replies = ReplyMode::On;
-    session.no_evict = false;
+    (session.no_evict, session.no_touch) = (false, false);
     session.readonly = false;
     (session.asks, session.asking) = (false, false);
     session.db = 0;

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     durability::rdb,
-    generation::Feature,
+    generation::{Feature, Generation},
     resp::Reply,
 };
 
@@ -26,6 +26,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let has_packed = generation.has(Feature::PackedLists);
     Ok(ctx.lookup(&args[2], Lookup::INSPECT).map_or(Reply::Null, |entry| {
         let is_packed = has_packed && rdb::is_packed(&entry.value, node_size);
-        Reply::bulk(if is_packed { "listpack" } else { entry.value.encoding() })
+        Reply::bulk(match entry.value.encoding() {
+            _ if is_packed => "listpack",
+            "listpack" if generation == Generation::Redis62 => "ziplist",
+            encoding => encoding,
+        })
     }))
 }

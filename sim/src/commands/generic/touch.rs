@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     resp::Reply,
 };
 
@@ -20,5 +20,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    Ok(args[1..].iter().filter(|key| ctx.lookup_read(key).is_some()).count().into())
+    Ok(args[1..].iter().filter(|key| ctx.lookup(key, Lookup::TOUCH).is_some()).count().into())
 }

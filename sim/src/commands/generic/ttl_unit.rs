@@ -5,7 +5,6 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Lookup, conditions::Conditions, integer},
     effect::Class,
-    generation::Feature,
     resp::Reply,
 };
 
@@ -25,9 +24,6 @@ pub(super) fn expire(
     unit: Unit,
     command: &str,
 ) -> Result<Reply, Error> {
-    if args.len() > 3 && !ctx.node.config.generation.has(Feature::ExpireConditions) {
-        return Err(Error::arity(command));
-    }
     let key = &args[1];
     let conditions = Conditions::parse(&args[3..])?;
     let scale = if unit == Unit::Seconds { 1000 } else { 1 };

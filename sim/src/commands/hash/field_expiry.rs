@@ -5,7 +5,7 @@ use bytes::Bytes;
 
 use super::fields::{
     MISMATCH, NO_FIELDS, Unit, drop_past, integers, is, is_valkey, redis_fields, valkey_fields, valkey_place,
-    when_ms, with_fields,
+    when_ms, with_fields, word_fields,
 };
 use crate::{
     commands::{Ctx, Error, conditions::Conditions, integer},
@@ -54,7 +54,11 @@ fn parse_valkey<'a>(
     unit: Unit,
     command: &str,
 ) -> Result<Parsed<'a>, Error> {
-    let at = valkey_place(args, 3, 1)?;
+    // An unknown condition counts more than missing fields.
+    let at = valkey_place(args, 3, 1).or_else(|missing| {
+        Conditions::parse(&args[3..word_fields(args, 3)])?;
+        Err(missing)
+    })?;
     let (words, fields) = (&args[3..at], valkey_fields(args, at, 1)?);
     let conditions = Conditions::parse(words)?;
     let when_ms = when_ms(ctx, &args[2], unit, origin_ms, command)?;
@@ -84,6 +88,9 @@ pub(super) fn expire(
     // Redis finds a field that has expired and is not removed yet.
     let hides = is_valkey.then(|| ctx.field_rule());
     let Some(hash) = ctx.modify::<Hash>(key)? else { return Ok(integers(fields.iter().map(|_| -2))) };
+    if !is_valkey {
+        hash.expect_times();
+    }
     let mut changed = Vec::new();
     let mut replies = Vec::with_capacity(fields.len());
     for field in fields {

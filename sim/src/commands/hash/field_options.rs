@@ -2,7 +2,9 @@
 
 use bytes::Bytes;
 
-use super::fields::{NO_FIELDS, Unit, is, is_valkey, redis_fields, valkey_fields, valkey_place, when_ms};
+use super::fields::{
+    NO_FIELDS, Unit, is, is_valkey, redis_fields, valkey_fields, valkey_place, when_ms, word_fields,
+};
 use crate::commands::{Ctx, Error, integer};
 
 const ONE_TIME: Error = Error::of("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
@@ -117,7 +119,7 @@ impl<'a> Options<'a> {
             at = 3;
         }
         match args.get(at..) {
-            Some([word]) if is(word, "fields") => Err(Error::arity("hgetex")),
+            Some([_]) => Err(Error::arity("hgetex")),
             Some(_) => {
                 parsed.fields = redis_fields(args, at)?;
                 Ok(parsed)
@@ -129,7 +131,9 @@ impl<'a> Options<'a> {
     /// Parses the options as Valkey does: an option may be repeated, but not be followed by one
     /// that excludes it. The numbers are checked later.
     fn of_valkey(args: &'a [Bytes], width: usize, sets: bool) -> Result<Options<'a>, Error> {
-        let end = valkey_place(args, 2, width)?;
+        // An unknown option counts more than missing fields.
+        let place = valkey_place(args, 2, width);
+        let end = place.clone().unwrap_or_else(|_| word_fields(args, 2));
         let mut parsed = Options::default();
         let mut way: Option<Vec<u8>> = None;
         let mut at = 2;
@@ -160,7 +164,7 @@ impl<'a> Options<'a> {
             }
             at += 1;
         }
-        parsed.fields = valkey_fields(args, end, width)?;
+        parsed.fields = valkey_fields(args, place?, width)?;
         Ok(parsed)
     }
 }

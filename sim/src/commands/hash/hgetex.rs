@@ -52,6 +52,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(hash) = ctx.modify::<Hash>(key)? else {
         return Ok(Reply::Array(fields.iter().map(|_| Reply::Null).collect()));
     };
+    if when_ms.is_some() && !is_valkey {
+        hash.expect_times();
+    }
     let mut changed = Vec::new();
     let mut values: Vec<Option<Blob>> = Vec::with_capacity(fields.len());
     for field in fields {

@@ -35,7 +35,11 @@ pub(super) fn set_all(ctx: &mut Ctx<'_>, args: &[Bytes], command: &str) -> Resul
     let encodings = ctx.node.config.keyspace.encodings;
     // In Valkey a field that has expired is a new one.
     let hides = is_valkey(ctx).then(|| ctx.field_rule());
+    let is_old = ctx.node.config.generation.is_before_7_2();
     let hash = ctx.modify_or_create::<Hash>(&args[1])?;
+    if !is_old {
+        hash.expect(pairs.len(), &encodings);
+    }
     let mut expired = 0;
     let set = |[field, value]: &&[Bytes; 2]| {
         let is_new = hash.set(field, value, &encodings);

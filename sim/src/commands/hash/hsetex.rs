@@ -46,6 +46,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let rule = ctx.field_rule();
     let encodings = ctx.node.config.keyspace.encodings;
     let hash = ctx.modify_or_create::<Hash>(key)?;
+    hash.expect(pairs.len(), &encodings);
     let (mut replaced, mut old) = (Vec::new(), Vec::new());
     for [field, value] in pairs {
         // In Valkey a field that has expired is a new one.

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     blob::Blob,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, ranged},
+    generation::Generation,
     keyspace::List,
     resp::Reply,
 };
@@ -31,13 +32,16 @@ struct Options {
 }
 
 impl Options {
-    fn parse(words: &[Bytes]) -> Result<Options, Error> {
+    fn parse(words: &[Bytes], generation: Generation) -> Result<Options, Error> {
         let mut options = Options { rank: 1, count: None, len_max: 0 };
         let (pairs, rest) = words.as_chunks::<2>();
         for [option, value] in pairs {
             match option.to_ascii_lowercase().as_slice() {
                 b"rank" => {
                     options.rank = integer(value)?;
+                    if options.rank == i64::MIN && !generation.is_before_7_2() {
+                        return Err(Error::NOT_NEGATABLE);
+                    }
                     if options.rank == 0 {
                         return Err(Error::of(
                             "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or \
@@ -61,7 +65,7 @@ impl Options {
 }
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let options = Options::parse(&args[3..])?;
+    let options = Options::parse(&args[3..], ctx.node.config.generation)?;
     let all_if_zero = |n: i64| if n == 0 { usize::MAX } else { usize::try_from(n).unwrap_or(usize::MAX) };
     let len_max = all_if_zero(options.len_max);
     let (skipped, counted) = match options.rank.checked_abs() {

@@ -24,6 +24,9 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let count = integer(&args[2])?;
+    if count == i64::MIN && !ctx.node.config.generation.is_before_7_2() {
+        return Err(Error::NOT_NEGATABLE);
+    }
     let key = &args[1];
     let Some(list) = ctx.modify::<List>(key)? else { return Ok(Reply::Integer(0)) };
     let limit = if count == 0 { u64::MAX } else { count.unsigned_abs() };

@@ -95,13 +95,14 @@ impl BorrowedNode {
         let in_script = |redis: &'static str, valkey: &'static str| {
             Error::of(if generation.is_valkey() { valkey } else { redis })
         };
-        let spec = find_in(&self.node.config, words).map_err(|_| {
-            in_script(
+        let spec = find_in(&self.node.config, words).map_err(|error| match generation {
+            Generation::Valkey91 if error.0.starts_with("ERR unknown subcommand") => error,
+            _ => in_script(
                 "ERR Unknown Redis command called from script",
                 "ERR Unknown command called from script",
-            )
+            ),
         })?;
-        if !spec.accepts(words.len()) {
+        if !spec.accepts(generation, words.len()) {
             return Err(in_script(
                 "ERR Wrong number of args calling Redis command from script",
                 "ERR Wrong number of args calling command from script",
@@ -109,7 +110,8 @@ impl BorrowedNode {
         }
         // Of the commands forbidden in scripts, only DEBUG is safe inside of one.
         let freed = self.node.debug.scripts_may_debug && spec.flags.contains(Flags::DEBUGS);
-        let waits = spec.name == "wait" && generation.has(Feature::WaitInScripts);
+        let waits = spec.name == "wait" && generation.has(Feature::WaitInScripts)
+            || spec.flags.contains(Flags::BLOCKING) && generation.has(Feature::BlockingInScripts);
         if spec.flags.contains(Flags::NOSCRIPT) && !freed && !waits {
             return Err(match generation {
                 Generation::Valkey91 => Error::of("ERR This Valkey command is not allowed from script"),

@@ -33,7 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Ok(spec) = find_for(ctx.node, words) else {
         return Err(Error(format!("ERR Command '{}' not found", text(&args[3])).into()));
     };
-    if !spec.accepts(words.len()) {
+    if !spec.accepts(ctx.node.config.generation, words.len()) {
         return Err(Error::arity(spec.name));
     }
     let who = match ctx.node.config.generation.has(Feature::NamedDenials) {

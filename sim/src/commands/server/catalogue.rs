@@ -49,7 +49,7 @@ pub(super) fn describe(generation: Generation, spec: &'static Spec) -> Reply {
     Reply::Array(vec![
         Reply::bulk(spec.name),
         Reply::Integer(arity(generation, spec).into()),
-        words(flags(spec)),
+        words(flags(generation, spec)),
         Reply::Integer(first),
         Reply::Integer(last),
         Reply::Integer(step),
@@ -60,11 +60,12 @@ pub(super) fn describe(generation: Generation, spec: &'static Spec) -> Reply {
     ])
 }
 
-/// Returns the arity in a generation; that of the table is the widest of all generations.
+/// Returns the arity in a generation, also of the commands of Sentinel, which check theirs
+/// themselves.
 fn arity(generation: Generation, spec: &Spec) -> i32 {
     match spec.name {
         "sentinel|failover" if !generation.has(Feature::CoordinatedFailover) => 3,
-        _ => spec.arity,
+        _ => spec.arity_in(generation),
     }
 }
 
@@ -132,10 +133,11 @@ fn replaced(spec: &Spec) -> Option<(&'static str, &'static str)> {
     })
 }
 
-fn flags(spec: &Spec) -> Vec<String> {
+fn flags(generation: Generation, spec: &Spec) -> Vec<String> {
+    let is_free = spec.flags.contains(Flags::BLOCKING) && generation.has(Feature::BlockingInScripts);
     let movable = matches!(spec.keys, Keys::Counted { .. } | Keys::FirstAndCounted { .. } | Keys::Found(_));
     let flags = if movable { spec.flags | Flags::MOVABLEKEYS } else { spec.flags };
-    flags.names().collect()
+    flags.difference(if is_free { Flags::NOSCRIPT } else { Flags::empty() }).names().collect()
 }
 
 fn key_spec(keys: &KeySpec) -> Reply {
@@ -181,7 +183,7 @@ pub(super) fn keys_of(node: &Node, words: &[Bytes]) -> Result<Vec<(Bytes, KeyFla
     if !has_keys(spec) {
         return Err(Error::of("ERR The command has no key arguments"));
     }
-    if !spec.accepts(words.len()) {
+    if !spec.accepts(node.config.generation, words.len()) {
         return Err(Error::of("ERR Invalid number of arguments specified for command"));
     }
     let uses = key_uses(spec, words);

@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     group: Group::Server,
     since: "7.0.0",
     summary: "Finds the keys of a command, and how it uses them.",
-    arity: -4,
+    arity: -3,
     flags: Flags::LOADING.union(Flags::STALE),
     keys: Keys::None,
     subcommands: &[],

@@ -49,7 +49,11 @@ pub(in crate::commands) fn add(
     if options.present_only && ctx.modify::<SortedSet>(key)?.is_none() {
         return Ok(if options.increments { Reply::Null } else { Reply::Integer(0) });
     }
+    let is_old = ctx.node.config.generation.is_before_7_2();
     let set = ctx.modify_or_create::<SortedSet>(key)?;
+    if !is_old {
+        set.expect(pairs.len(), &encodings);
+    }
     let (mut added, mut updated, mut result) = (0, 0, None);
     for (number, member) in pairs {
         let old = set.score(member);

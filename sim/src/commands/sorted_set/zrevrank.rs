@@ -1,10 +1,10 @@
-//! ZREVRANK key member: the number of members before this one, from the highest score down.
+//! ZREVRANK key member [WITHSCORE]: the number of members before this one, from the highest score down.
 
 use bytes::Bytes;
 
+use super::answering::ranked;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
-    keyspace::SortedSet,
     resp::Reply,
 };
 
@@ -13,7 +13,7 @@ pub(super) const SPEC: Spec = Spec {
     group: Group::SortedSet,
     since: "2.0.0",
     summary: "The rank of a member of a sorted set, by descending score.",
-    arity: 3,
+    arity: -3,
     flags: Flags::READONLY.union(Flags::FAST),
     keys: Keys::FIRST,
     subcommands: &[],
@@ -21,6 +21,5 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let Some(set) = ctx.read::<SortedSet>(&args[1])? else { return Ok(Reply::Null) };
-    Ok(set.rank(&args[2]).map_or(Reply::Null, |rank| (set.len() - 1 - rank).into()))
+    ranked(ctx, args, |set| set.rank(&args[2]).map(|rank| set.len() - 1 - rank), "zrevrank")
 }

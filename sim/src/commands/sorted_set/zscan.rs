@@ -8,8 +8,9 @@ use crate::{
         Ctx, Error, Flags, Group, Keys, Spec,
         scan::{self, ScanOptions},
     },
+    generation::Feature,
     keyspace::SortedSet,
-    resp::{Reply, format_double},
+    resp::{Reply, format_double, short_double},
 };
 
 pub(super) const SPEC: Spec = Spec {
@@ -33,8 +34,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     // The compact encoding stores whole scores as integers, and loses that they were doubles.
     let compact = set.is_compact();
     let is_whole = |score: f64| score.fract() == 0.0 && score.abs() < (1u64 << 62) as f64;
-    let text =
-        |score| if compact && is_whole(score) { (score as i64).to_string() } else { format_double(score) };
+    let has_short = ctx.node.config.generation.has(Feature::ShortDoubles);
+    let text = |score| match compact && is_whole(score) {
+        true => (score as i64).to_string(),
+        false if has_short => short_double(score),
+        false => format_double(score),
+    };
     // Scores are text in both protocols.
     let wanted = members.into_iter().filter(|(member, _)| options.wants(member));
     let replies = wanted.flat_map(|(member, score)| [Reply::from(member), Reply::bulk(text(score))]);

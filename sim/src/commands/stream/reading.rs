@@ -2,7 +2,10 @@
 
 use bytes::Bytes;
 
-use crate::commands::{Ctx, Error, Origin, Wait, integer, printable};
+use crate::{
+    commands::{Ctx, Error, Origin, Wait, integer, printable},
+    generation::{Feature, Generation},
+};
 
 /// Maximum number of entries after a wait without COUNT: the client's id may be far back.
 const AFTER_WAIT: usize = 1000;
@@ -29,11 +32,12 @@ impl<'a> Words<'a> {
     pub(super) fn parse(ctx: &Ctx<'_>, args: &'a [Bytes], grouped: bool) -> Result<Words<'a>, Error> {
         let mut parsed =
             Words { count: None, wait: None, group: None, unacknowledged: false, keys: &[], ids: &[] };
+        let generation = ctx.node.config.generation;
         let mut words = &args[1..];
         while let [option, rest @ ..] = words {
             words = match (&option.to_ascii_lowercase()[..], rest) {
                 (b"block", [timeout, rest @ ..]) => {
-                    if ctx.origin == Origin::Script {
+                    if ctx.origin == Origin::Script && !generation.has(Feature::BlockingInScripts) {
                         let name = printable(&args[0], usize::MAX);
                         let why = "command is not allowed with BLOCK option from scripts";
                         return Err(Error(format!("ERR {name} {why}").into()));
@@ -48,10 +52,7 @@ impl<'a> Words<'a> {
                 }
                 (b"streams", rest @ [_, ..]) => {
                     if !rest.len().is_multiple_of(2) {
-                        return Err(Error::of(
-                            "ERR Unbalanced XREAD list of streams: for each stream key an ID or '$' must be \
-                             specified.",
-                        ));
+                        return Err(unbalanced(generation, grouped));
                     }
                     (parsed.keys, parsed.ids) = rest.split_at(rest.len() / 2);
                     &[]
@@ -92,6 +93,19 @@ impl<'a> Words<'a> {
     pub(super) fn count_after_wait(&self) -> usize {
         self.count.unwrap_or(AFTER_WAIT)
     }
+}
+
+/// Makes the error for streams without ids.
+fn unbalanced(generation: Generation, grouped: bool) -> Error {
+    let (command, ids) = match generation {
+        Generation::Redis62 | Generation::Redis70 => ("XREAD", "an ID or '$'"),
+        _ if grouped => ("'xreadgroup'", "an ID or '>'"),
+        Generation::Redis82 => ("'xread'", "an ID, '+', or '$'"),
+        Generation::Valkey81 | Generation::Valkey91 => ("'xread'", "an ID or '$'"),
+    };
+    let text =
+        format!("ERR Unbalanced {command} list of streams: for each stream key {ids} must be specified.");
+    Error(text.into())
 }
 
 /// Returns the indices of the keys: the first half of the arguments after STREAMS.

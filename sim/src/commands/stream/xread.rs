@@ -10,6 +10,7 @@ use super::{
 };
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, dispatch::note_reads},
+    generation::Feature,
     keyspace::{Stream, StreamId, Typed},
     resp::Reply,
 };
@@ -56,11 +57,16 @@ fn read(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some(key) = ctx.ready.clone() {
         return resume(ctx, args, &words, key);
     }
+    let has_last = ctx.node.config.generation.has(Feature::LastEntry);
     let mut after = Vec::with_capacity(words.ids.len());
     for (key, text) in words.keys.iter().zip(words.ids) {
-        let last_id = ctx.read::<Stream>(key)?.map_or(StreamId::ZERO, |stream| stream.log.last_id);
+        let stream = ctx.read::<Stream>(key)?;
+        let last_id = stream.map_or(StreamId::ZERO, |stream| stream.log.last_id);
+        let last_entry = stream.and_then(|stream| stream.log.iter().next_back()).map(|entry| entry.id());
         after.push(match &text[..] {
             b"$" => last_id,
+            // The last entry itself, or those that come.
+            b"+" if has_last => last_entry.and_then(StreamId::previous).unwrap_or(last_id),
             b">" => {
                 return Err(Error::of(
                     "ERR The > ID can be specified only when calling XREADGROUP using the GROUP <group> <consumer> \

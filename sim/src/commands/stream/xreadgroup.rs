@@ -57,6 +57,7 @@ fn read(
     [group, consumer]: [&Bytes; 2],
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Reply, Error> {
+    let has_last = ctx.node.config.generation.has(Feature::LastEntry);
     let mut wanted = Vec::with_capacity(words.ids.len());
     for (key, text) in words.keys.iter().zip(words.ids) {
         let stream = ctx.read::<Stream>(key)?;
@@ -69,6 +70,13 @@ fn read(
                 return Err(Error::of(
                     "ERR The $ ID is meaningless in the context of XREADGROUP: you want to read the history of this \
                      consumer by specifying a proper ID, or use the > ID to get new messages. The $ ID would just return \
+                     an empty result set.",
+                ));
+            }
+            b"+" if has_last => {
+                return Err(Error::of(
+                    "ERR The + ID is meaningless in the context of XREADGROUP: you want to read the history of this \
+                     consumer by specifying a proper ID, or use the > ID to get new messages. The + ID would just return \
                      an empty result set.",
                 ));
             }

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::refused;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     node::clients::Transaction,
@@ -26,10 +27,10 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, _: &[Bytes]) -> Result<Reply, Error> {
-    let session = ctx.session();
-    if session.transaction.is_some() {
-        return Err(Error::of("ERR MULTI calls can not be nested"));
+    if ctx.session().transaction.is_some() {
+        return Err(refused(ctx, "multi", "ERR MULTI calls can not be nested"));
     }
+    let session = ctx.session();
     session.has_queued = true;
     session.transaction = Some(Transaction::default());
     Ok(Reply::OK)

@@ -2,6 +2,7 @@
 
 use bytes::Bytes;
 
+use super::refused;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     node::clients::Watched,
@@ -27,7 +28,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if ctx.session().transaction.is_some() {
-        return Err(Error::of("ERR WATCH inside MULTI is not allowed"));
+        return Err(refused(ctx, "watch", "ERR WATCH inside MULTI is not allowed"));
     }
     // Once the watch is broken, more watched keys make no difference.
     if ctx.session().watch_broken {

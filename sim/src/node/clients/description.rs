@@ -107,6 +107,7 @@ impl Session {
             (is_file(&self.peer), 'U'),
             (self.readonly, 'r'),
             (self.no_evict, 'e'),
+            (self.no_touch, 'T'),
         ];
         let set: String = all.into_iter().filter_map(|(set, letter)| set.then_some(letter)).collect();
         if set.is_empty() { "N".into() } else { set }

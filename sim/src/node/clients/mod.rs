@@ -55,6 +55,8 @@ pub struct Clients {
     pub woken: VecDeque<ConnId>,
     /// The next value of [`Blocked::ticket`](crate::node::clients::Blocked::ticket).
     pub tickets: u64,
+    /// A client has used CLIENT NO-TOUCH.
+    pub may_spare_usage: bool,
 }
 
 impl Clients {

@@ -222,6 +222,8 @@ pub struct Session {
     pub replies: ReplyMode,
     /// Set by CLIENT NO-EVICT.
     pub no_evict: bool,
+    /// Set by CLIENT NO-TOUCH.
+    pub no_touch: bool,
     /// The options of CLIENT TRACKING, while it is on.
     pub tracking: Option<Tracking>,
     /// The REDIRECT target. It outlives tracking, so that pending invalidations still reach it.
@@ -318,6 +320,7 @@ impl Session {
             shards: Names::default(),
             replies: ReplyMode::On,
             no_evict: false,
+            no_touch: false,
             tracking: None,
             redirect: None,
             redirect_broken: false,
