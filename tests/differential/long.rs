@@ -3,15 +3,18 @@
 use std::path::PathBuf;
 
 use indicatif::{ProgressBar, ProgressStyle};
+use lockstorm_sim::generation::Generation;
 
 use crate::{
     duel::Duel,
     episode::{self, Groups},
+    servers::REFERENCE,
     shrink::shrink,
 };
 
 /// The options of a long run.
 pub(crate) struct Options {
+    pub(crate) generation: Generation,
     seeds: Vec<u64>,
     commands: u64,
     episode: Option<u64>,
@@ -22,11 +25,12 @@ pub(crate) struct Options {
 impl Options {
     /// Removes the options of a long run from the arguments; `None` if they contain none.
     pub(crate) fn take(arguments: &mut Vec<String>) -> Result<Option<Options>, String> {
-        let mut options = Options { seeds: Vec::new(), commands: 20_000, episode: None, most: 20 };
+        let mut options =
+            Options { generation: REFERENCE, seeds: Vec::new(), commands: 20_000, episode: None, most: 20 };
         let mut at = 1;
         while at < arguments.len() {
             let name = arguments[at].clone();
-            if !["--seeds", "--commands", "--episode", "--most"].contains(&&*name) {
+            if !["--as", "--seeds", "--commands", "--episode", "--most"].contains(&&*name) {
                 at += 1;
                 continue;
             }
@@ -34,6 +38,10 @@ impl Options {
             let number =
                 |text: &str| text.parse::<u64>().map_err(|_| format!("{name}: {text:?} is no number"));
             match &*name {
+                "--as" => {
+                    let named = Generation::named(&value);
+                    options.generation = named.ok_or_else(|| format!("no generation is named {value}"))?;
+                }
                 "--commands" => options.commands = number(&value)?,
                 "--episode" => options.episode = Some(number(&value)?),
                 "--most" => options.most = number(&value)? as usize,
@@ -56,12 +64,12 @@ pub(crate) fn run(options: &Options) -> bool {
     let mut found = 0;
     for (at, &number) in options.seeds.iter().enumerate() {
         bar.set_position(at as u64 * options.commands);
-        let done =
-            seed(number, options.episode, options.commands, &mut |played| bar.inc(played), &mut |text| {
-                found += 1;
-                bar.suspend(|| println!("{text}"));
-                found < options.most
-            });
+        let drawn = Drawn { generation: options.generation, seed: number, only: options.episode };
+        let done = seed(drawn, options.commands, &mut |played| bar.inc(played), &mut |text| {
+            found += 1;
+            bar.suspend(|| println!("{text}"));
+            found < options.most
+        });
         bar.set_message(format!("seed {number}, {found} differences"));
         if !done {
             break;
@@ -73,17 +81,25 @@ pub(crate) fn run(options: &Options) -> bool {
     found == 0
 }
 
+/// The episodes to play.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Drawn {
+    pub(crate) generation: Generation,
+    pub(crate) seed: u64,
+    /// One episode, in place of all.
+    pub(crate) only: Option<u64>,
+}
+
 /// Plays the episodes of a seed until it has played `commands` commands, or one episode only.
 /// Reports each difference through the callback; returns false once the callback wants no more.
 pub(crate) fn seed(
-    seed: u64,
-    only: Option<u64>,
+    Drawn { generation, seed, only }: Drawn,
     commands: u64,
     progress: &mut dyn FnMut(u64),
     tell: &mut dyn FnMut(String) -> bool,
 ) -> bool {
-    let groups = Groups::read();
-    let mut duel = Duel::start();
+    let groups = Groups::read(generation);
+    let mut duel = Duel::start(generation);
     let mut played = 0;
     let mut number = only.unwrap_or(0);
     while played < commands {
@@ -94,13 +110,13 @@ pub(crate) fn seed(
         played += now;
         progress(now);
         if let Some(difference) = difference {
-            let again = format!("-- --seeds {seed} --episode {number}");
+            let again = format!("-- --as {generation} --seeds {seed} --episode {number}");
             // Restarting a server that dies on each replay would take too long.
             let smallest = if duel.died { None } else { shrink(&mut duel, &steps, difference.clone()) };
             let text = match smallest {
                 None => format!("seen once, and not again ({again}): {}", difference.text),
                 Some(smallest) => {
-                    let path = write(seed, number, &smallest.transcript);
+                    let path = write(generation, seed, number, &smallest.transcript);
                     let lines = smallest.transcript.lines().count();
                     let shown = if lines <= 30 { smallest.transcript } else { format!("{lines} lines") };
                     format!(
@@ -125,8 +141,8 @@ pub(crate) fn seed(
 }
 
 /// Writes a transcript below the build directory, never into the repository.
-fn write(seed: u64, episode: u64, transcript: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("differential");
+fn write(generation: Generation, seed: u64, episode: u64, transcript: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("differential").join(generation.name());
     let path = folder.join(format!("seed_{seed}_episode_{episode}.redis"));
     let head = format!("# Seed {seed}, episode {episode} of tests/differential.\n\n");
     let written = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, head + transcript));

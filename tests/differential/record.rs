@@ -54,6 +54,10 @@ fn write(reply: &Wire, rule: &Rule, indent: usize, out: &mut Vec<String>) {
     match (rule, reply) {
         (_, Wire::Error(_)) => reply.lines(indent, out),
         (Rule::IfTable(rule), _) => write(reply, rule, indent, out),
+        (Rule::Each(rule), Wire::Items(kind, items)) => {
+            open(format!("{}{}", kind.mark(), items.len() / kind.width()));
+            items.iter().for_each(|item| write(item, rule, indent + 2, out));
+        }
         (Rule::Near(by), Wire::Integer(n)) if *n > 0 => open(format!(":~{n}±{by}")),
         (
             Rule::Shape | Rule::Drawn | Rule::Among { .. } | Rule::Kind | Rule::Lines | Rule::Refused,

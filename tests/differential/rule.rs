@@ -38,6 +38,8 @@ pub(crate) enum Rule {
     Scan,
     /// An array with an element per queued command.
     Exec(Vec<Rule>),
+    /// The rule for each element of an array.
+    Each(Box<Rule>),
     /// Idle times and times of last activity may differ by `SLACK_MS`.
     Idle,
     /// Entries of ACL LOG, without their age and client.
@@ -167,6 +169,9 @@ impl Rule {
             }
             (Rule::Near(by), Wire::Integer(x), Wire::Integer(y)) => {
                 *x >= 0 && *y >= 0 && x.abs_diff(*y) <= *by
+            }
+            (Rule::Each(rule), Wire::Items(a, xs), Wire::Items(b, ys)) => {
+                a == b && xs.len() == ys.len() && xs.iter().zip(ys).all(|(x, y)| rule.agree(x, y))
             }
             (Rule::Lines, Wire::Items(_, xs), Wire::Items(_, ys)) => lines(xs) == lines(ys),
             (Rule::Idle, Wire::Items(a, xs), Wire::Items(b, ys)) => {

@@ -30,7 +30,8 @@ use std::{
 use libtest_mimic::{Failed, Trial};
 use lockstorm_lab::support::{
     arguments,
-    redis::{Availability, availability, program_of},
+    programs::program_of,
+    redis::{Availability, availability},
 };
 use lockstorm_sim::generation::Generation;
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::{Bytes, BytesMut};
-use lockstorm_lab::support::redis::{RedisServer, program_of};
+use lockstorm_lab::support::{programs::program_of, redis::RedisServer};
 use lockstorm_sim::{
     config::{Config, options},
     env::Env,

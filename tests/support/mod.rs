@@ -1,5 +1,6 @@
 //! Helpers that several suites share.
 
+pub mod programs;
 pub mod redis;
 
 use libtest_mimic::Arguments;

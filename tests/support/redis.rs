@@ -48,20 +48,6 @@ pub fn availability() -> Availability {
     }
 }
 
-/// Returns the server program of a generation, such as `valkey-9.1`: in the folder that
-/// `LOCKSTORM_SERVERS` names, or where `trials/setup servers` installs it.
-///
-/// # Panics
-/// If it is absent and `LOCKSTORM_REQUIRE_SERVERS=1` requires it.
-pub fn program_of(generation: &str) -> Option<PathBuf> {
-    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("target/trials/servers");
-    let folder = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
-    let program = folder.join(generation);
-    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
-    program.exists().then_some(program)
-}
-
 /// The highest port of a cluster node, whose bus port is 10,000 higher.
 const PORT_MAX: u16 = u16::MAX - 10_000;
 

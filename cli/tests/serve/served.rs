@@ -12,6 +12,9 @@ use std::{
 use lockstorm_sim::generation::Generation;
 use rustix::process::{Pid, Signal, kill_process};
 
+#[path = "../../../tests/support/programs.rs"]
+mod programs;
+
 /// The generation of the `redis-server` on the PATH.
 pub(crate) const INSTALLED: Generation = Generation::Redis70;
 
@@ -100,18 +103,12 @@ pub(crate) fn redis(folder: &Path, arguments: &[&str]) -> Option<Served> {
     Some(start(Path::new("redis-server"), folder, &arguments))
 }
 
-/// The program of a generation's real server, in the folder that `LOCKSTORM_SERVERS` names, or
-/// where `trials/setup servers` installs it.
+/// The program of a generation's real server.
 ///
 /// # Panics
 /// If it is absent and `LOCKSTORM_REQUIRE_SERVERS=1` requires it.
 pub(crate) fn program(generation: Generation) -> Option<PathBuf> {
-    let installed = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../target/trials/servers");
-    let folder = std::env::var_os("LOCKSTORM_SERVERS").map_or_else(installed, PathBuf::from);
-    let program = folder.join(generation.name());
-    let is_required = std::env::var_os("LOCKSTORM_REQUIRE_SERVERS").is_some_and(|value| value == "1");
-    assert!(!is_required || program.exists(), "{} is absent: `trials/setup servers`", program.display());
-    program.exists().then_some(program)
+    programs::program_of(generation.name())
 }
 
 /// Starts a real server program on a folder.

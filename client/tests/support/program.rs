@@ -1,15 +1,18 @@
 //! The programs of servers: the installed `redis-server`, real servers of other generations, and
 //! simulated ones.
 //!
-//! `LOCKSTORM_SERVERS` names a folder with a program for each generation, such as `valkey-9.1`.
-//! Simulated servers are processes of `lockstorm serve`, whose binary must have been built into the
-//! same target folder.
+//! `LOCKSTORM_SERVERS` names a folder with a program for each generation, such as `valkey-9.1`, if
+//! not the one of `trials/setup servers`. Simulated servers are processes of `lockstorm serve`,
+//! whose binary must have been built into the same target folder.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use lockstorm_sim::generation::Generation;
+
+#[path = "../../../tests/support/programs.rs"]
+mod programs;
 
 /// A program that runs servers, Sentinels and cluster nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,11 +55,9 @@ fn if_present(path: PathBuf, hint: &str) -> Option<PathBuf> {
 }
 
 impl Program {
-    /// Returns the real server of a generation, if `LOCKSTORM_SERVERS` names a folder that has it.
+    /// Returns the real server of a generation, if it is installed.
     pub(crate) fn real(generation: Generation) -> Option<Self> {
-        let folder = PathBuf::from(std::env::var_os("LOCKSTORM_SERVERS")?);
-        let path = if_present(folder.join(generation.name()), "`trials/setup servers`")?;
-        Some(Self::Real(generation, path))
+        Some(Self::Real(generation, programs::program_of(generation.name())?))
     }
 
     /// Returns the simulated server of a generation, if the binary has been built.

@@ -9,12 +9,6 @@ use super::{
 };
 use crate::{env::Env, event::ConnId};
 
-/// Milliseconds after which a manual failover is given up.
-const TIMEOUT_MS: i64 = 5000;
-
-/// Milliseconds for which the master holds back writes at most.
-const PAUSE_MS: u64 = 10_000;
-
 /// The manual failover of a replica, or of its master.
 #[derive(Debug, Default)]
 pub(super) struct ManualFailover {
@@ -57,7 +51,7 @@ impl Cluster {
             return Err("Master is down or failed, please use CLUSTER FAILOVER FORCE".into());
         }
         self.reset_manual_failover();
-        self.manual.ends_at = around.now + TIMEOUT_MS;
+        self.manual.ends_at = around.now + around.manual_failover_timeout();
         match force {
             Force::None => {
                 self.log("Manual failover user request accepted.");
@@ -84,9 +78,9 @@ impl Cluster {
             return;
         }
         self.reset_manual_failover();
-        self.manual.ends_at = around.now + TIMEOUT_MS;
+        self.manual.ends_at = around.now + around.manual_failover_timeout();
         self.manual.replica = Some(replica);
-        self.out.wants.push(Want::Pause(PAUSE_MS));
+        self.out.wants.push(Want::Pause(around.hand_over_pause_ms()));
         self.log(format!("Manual failover requested by replica {}.", self.known(replica).id));
         // This ping carries the offset at which the stream ends.
         self.ping_on(env, around, conn, Kind::Ping);

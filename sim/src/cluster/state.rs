@@ -49,6 +49,16 @@ impl Around<'_> {
         self.config.cluster.node_timeout_ms
     }
 
+    /// Returns the milliseconds after which a manual failover is given up.
+    pub(super) fn manual_failover_timeout(&self) -> i64 {
+        self.config.cluster.manual_failover_timeout_ms
+    }
+
+    /// Returns the milliseconds for which a hand-over of slots holds writes back at most.
+    pub(super) fn hand_over_pause_ms(&self) -> u64 {
+        2 * self.manual_failover_timeout().unsigned_abs()
+    }
+
     pub(super) fn now_secs(&self) -> i64 {
         self.now.div_euclid(1000)
     }

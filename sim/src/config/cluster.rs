@@ -11,6 +11,9 @@ pub struct ClusterOptions {
     pub port: u16,
     /// The silence after which a node counts as down, in milliseconds.
     pub node_timeout_ms: i64,
+    /// The time after which a manual failover is given up, in milliseconds. Only Valkey has the
+    /// option. A hand-over holds writes back for twice as long.
+    pub manual_failover_timeout_ms: i64,
     /// The maximum number of node timeouts that a replica may have been without its master and
     /// still be elected; 0 for any number.
     pub replica_validity_factor: i64,
@@ -47,6 +50,7 @@ impl Default for ClusterOptions {
             config_file: "nodes.conf".into(),
             port: 0,
             node_timeout_ms: 15_000,
+            manual_failover_timeout_ms: 5_000,
             replica_validity_factor: 10,
             migration_barrier: 1,
             allow_replica_migration: true,

@@ -205,10 +205,11 @@ fn two_masters_never_fail_over() {
 
 /// Returns a function that runs a lone node, which knows the others by its file, and returns its
 /// actions for each event.
-fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
+fn alone(at: usize, change: fn(&mut ClusterOptions)) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     let mut env = lockstorm_sim::env::Env::new(1);
     let mut config = Config::default().with(|config| config.persistence.save = Vec::new());
     config.cluster.enabled = true;
+    change(&mut config.cluster);
     config.cluster.announce_ip = NODES[at].into();
     let disk = Disk { nodes: Some(nodes_conf(at)), ..Disk::default() };
     let mut server = Server::restart(config, disk, &mut env);
@@ -220,41 +221,45 @@ fn alone(at: usize) -> impl FnMut(Duration, ServerEvent) -> Vec<Action> {
     }
 }
 
-/// Once, a master that learned of its successor when a tick was due redirected its blocked clients
-/// because of the claim, before it processed its new role. Redis unblocks them with the claim.
-#[test]
-fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
+/// Returns the bytes that the replica `a1` sends to its master when an operator sends it `order`.
+fn sent_to_master(order: &'static str) -> Vec<u8> {
     let client = ConnId(ConnId::FIRST);
-    let connected =
-        |conn, peer: &str| ServerEvent::Connected { conn, peer: peer.into(), local: "x:1".into() };
-    let line = |line: &'static str| ServerEvent::Bytes { conn: client, bytes: line.into() };
     let (now, soon) = (Duration::ZERO, ms(200));
-
-    let mut successor = alone(3);
-    let dials = successor(soon, ServerEvent::Alarm).into_iter().filter_map(|action| match action {
+    let mut replica = alone(3, |_| {});
+    let dials = replica(soon, ServerEvent::Alarm).into_iter().filter_map(|action| match action {
         Action::Dial { conn, host, .. } if conn.is_bus() => Some((conn, host)),
         _ => None,
     });
     let dials: Vec<_> = dials.collect();
     let mut said = Vec::new();
     for (conn, _) in &dials {
-        said.extend(successor(now, ServerEvent::Dialed { conn: *conn, local: "a1:1".into() }));
+        said.extend(replica(now, ServerEvent::Dialed { conn: *conn, local: "a1:1".into() }));
     }
-    said.extend(successor(now, connected(client, "operator:1")));
-    said.extend(successor(now, line("CLUSTER FAILOVER TAKEOVER\r\n")));
-    let (to_old, _) = dials.iter().find(|(_, host)| host == "a").expect("it dials a");
-    let claims: Vec<u8> = said
-        .iter()
-        .filter_map(|action| match action {
-            Action::Send { conn, bytes } if conn == to_old => Some(&bytes[..]),
-            _ => None,
-        })
-        .flatten()
-        .copied()
-        .collect();
+    said.extend(replica(now, connected(client, "operator:1")));
+    said.extend(replica(now, ServerEvent::Bytes { conn: client, bytes: order.into() }));
+    let (to_master, _) = dials.iter().find(|(_, host)| host == "a").expect("it dials a");
+    let sent = said.iter().filter_map(|action| match action {
+        Action::Send { conn, bytes } if conn == to_master => Some(&bytes[..]),
+        _ => None,
+    });
+    sent.flatten().copied().collect()
+}
+
+fn connected(conn: ConnId, peer: &str) -> ServerEvent {
+    ServerEvent::Connected { conn, peer: peer.into(), local: "x:1".into() }
+}
+
+/// Once, a master that learned of its successor when a tick was due redirected its blocked clients
+/// because of the claim, before it processed its new role. Redis unblocks them with the claim.
+#[test]
+fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
+    let client = ConnId(ConnId::FIRST);
+    let line = |line: &'static str| ServerEvent::Bytes { conn: client, bytes: line.into() };
+    let (now, soon) = (Duration::ZERO, ms(200));
+    let claims = sent_to_master("CLUSTER FAILOVER TAKEOVER\r\n");
 
     for (late, what) in [(now, "between two ticks"), (soon, "with a tick that is due")] {
-        let mut old = alone(0);
+        let mut old = alone(0, |_| {});
         // Masters stay closed for two seconds after their start.
         for _ in 0..30 {
             old(soon, ServerEvent::Alarm);
@@ -271,6 +276,37 @@ fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
             _ => None,
         });
         assert!(told.as_ref().is_some_and(|told| told.starts_with("-UNBLOCKED ")), "{what}: {told:?}");
+    }
+}
+
+/// A master holds writes back for a replica until the failover is given up. Redis 7.0 and 8.2 and
+/// Valkey 8.1 and 9.1 do so, too, if the replica is stopped right after the order.
+#[test]
+fn writes_wait_until_a_manual_failover_is_given_up() {
+    let client = ConnId(ConnId::FIRST);
+    let request = sent_to_master("CLUSTER FAILOVER\r\n");
+    let cases: [(fn(&mut ClusterOptions), _); 2] =
+        [(|_| {}, 5_000..=5_200), (|options| options.manual_failover_timeout_ms = 2_000, 2_000..=2_200)];
+    for (change, expected) in cases {
+        let mut master = alone(0, change);
+        for _ in 0..30 {
+            master(ms(200), ServerEvent::Alarm);
+        }
+        master(Duration::ZERO, connected(client, "writes:1"));
+        let bus = ConnId(ConnId::BUS);
+        master(Duration::ZERO, connected(bus, "a1:1"));
+        master(Duration::ZERO, ServerEvent::Bytes { conn: bus, bytes: request.clone().into() });
+        let mut done =
+            master(Duration::ZERO, ServerEvent::Bytes { conn: client, bytes: "SET b v\r\n".into() });
+        let mut waited = 0;
+        let answers = |actions: &[Action]| {
+            actions.iter().any(|action| matches!(action, Action::Send { conn, .. } if *conn == client))
+        };
+        while !answers(&done) && waited < 10_000 {
+            waited += 100;
+            done = master(ms(100), ServerEvent::Alarm);
+        }
+        assert!(expected.contains(&waited), "{waited} ms");
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use crate::{
     duel::{Duel, Owed, agree::is_answer},
     rule::Rule,
-    servers::{Play, Received},
+    servers::{Play, REFERENCE, Received},
     steps::{Step, name},
     wire::{Kind, Wire},
 };
@@ -141,7 +141,8 @@ impl Duel {
 
     /// Returns true if the simulator may keep a key in another order than that of its commands.
     pub(super) fn is_table(&mut self, conn: usize, words: &[Vec<u8>]) -> bool {
-        if self.elsewhere.contains(&conn) {
+        // Other generations have encodings of their own.
+        if self.elsewhere.contains(&conn) || self.generation != REFERENCE {
             return true;
         }
         // A command without its key is refused, even if a key with an empty name exists.
@@ -171,7 +172,7 @@ impl Duel {
 pub(super) fn may_wait(words: &[Vec<u8>]) -> bool {
     let name = words.first().map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let reads = name.starts_with(b"XREAD") && words.iter().any(|word| word.eq_ignore_ascii_case(b"block"));
-    name.starts_with(b"B") && !name.starts_with(b"BIT") || reads || name == b"WAIT"
+    name.starts_with(b"B") && !name.starts_with(b"BIT") || reads || name.starts_with(b"WAIT")
 }
 
 /// Returns true if the next command must not be delivered together with this step.

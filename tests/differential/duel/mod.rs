@@ -11,6 +11,8 @@ use std::{
     time::Duration,
 };
 
+use lockstorm_sim::generation::Generation;
+
 use crate::{
     clock::Stopwatch,
     record::Record,
@@ -23,6 +25,22 @@ use crate::{
 /// The connection for questions about the others. It has a user of its own, so that no rule locks
 /// it out.
 const CONTROL: &str = "control";
+
+/// The commands that restore libraries and settings.
+const SETTINGS: [&str; 2] = [
+    "FUNCTION FLUSH",
+    "CONFIG SET hash-max-listpack-entries 512 hash-max-listpack-value 64 zset-max-listpack-entries 128 \
+     zset-max-listpack-value 64 set-max-intset-entries 512 stream-node-max-entries 100 stream-node-max-bytes 4096 \
+     list-max-listpack-size -2 list-compress-depth 0 hll-sparse-max-bytes 3000 notify-keyspace-events \"\" maxmemory 0 \
+     maxmemory-policy noeviction proto-max-bulk-len 512mb",
+];
+
+/// Those of Redis 6.2, which sets one option at a time.
+const SETTINGS_OF_OLD: [&str; 3] = [
+    "CONFIG SET maxmemory-policy noeviction",
+    "CONFIG SET notify-keyspace-events \"\"",
+    "CONFIG SET proto-max-bulk-len 512mb",
+];
 
 /// A disagreement of the two servers.
 #[derive(Debug, Clone)]
@@ -45,6 +63,8 @@ struct Owed {
 }
 
 pub(crate) struct Duel {
+    /// The generation of both servers.
+    pub(crate) generation: Generation,
     real: Real,
     sim: Simulated,
     clock: Stopwatch,
@@ -88,11 +108,16 @@ pub(crate) struct Duel {
 }
 
 impl Duel {
-    pub(crate) fn start() -> Duel {
+    /// Starts both servers.
+    ///
+    /// # Panics
+    /// If the real server of the generation is not installed.
+    pub(crate) fn start(generation: Generation) -> Duel {
         let clock = Stopwatch::start();
-        let sim = Simulated::start_at(clock.wall_ms());
+        let sim = simulated(generation, clock.wall_ms());
         let mut duel = Duel {
-            real: Real::start(),
+            generation,
+            real: real(generation),
             sim,
             clock,
             patience: Duration::from_secs(5),
@@ -162,7 +187,11 @@ impl Duel {
         self.pausing.clear();
         self.ids.clear();
         (self.paused, self.single, self.users, self.died) = (false, false, false, false);
-        let lines = [
+        let settings: &[&str] = match self.generation {
+            Generation::Redis62 => &SETTINGS_OF_OLD,
+            _ => &SETTINGS,
+        };
+        let mut lines = vec![
             "CLIENT UNPAUSE",
             "CLIENT KILL TYPE normal SKIPME yes",
             "CLIENT KILL TYPE pubsub SKIPME yes",
@@ -171,14 +200,10 @@ impl Duel {
             "SELECT 0",
             "FLUSHALL",
             "SCRIPT FLUSH",
-            "FUNCTION FLUSH",
-            "CONFIG SET hash-max-listpack-entries 512 hash-max-listpack-value 64 zset-max-listpack-entries 128 \
-             zset-max-listpack-value 64 set-max-intset-entries 512 stream-node-max-entries 100 \
-             stream-node-max-bytes 4096 list-max-listpack-size -2 list-compress-depth 0 hll-sparse-max-bytes 3000 \
-             notify-keyspace-events \"\" maxmemory 0 maxmemory-policy noeviction proto-max-bulk-len 512mb",
-            "FLUSHALL",
         ];
-        let bytes = lines.map(|line| command(&words(line)));
+        lines.extend(settings);
+        lines.push("FLUSHALL");
+        let bytes: Vec<Vec<u8>> = lines.iter().map(|line| command(&words(line))).collect();
         self.real.send(CONTROL, &bytes.concat());
         for line in lines {
             let got = self.real.receive(CONTROL, Duration::from_secs(10));
@@ -200,7 +225,7 @@ impl Duel {
             self.ask_real(&delete);
         }
         self.clock = Stopwatch::start();
-        self.sim = Simulated::start_at(self.clock.wall_ms());
+        self.sim = simulated(self.generation, self.clock.wall_ms());
         self.sim.open(CONTROL, self.control_id);
         for line in
             ["ACL SETUSER control on nopass ~* &* +@all", "AUTH control x", "DEBUG SET-ACTIVE-EXPIRE 0"]
@@ -212,7 +237,7 @@ impl Duel {
 
     /// Starts a real server in place of one that died.
     fn revive(&mut self) {
-        self.real = Real::start();
+        self.real = real(self.generation);
         self.take_control();
         self.died = true;
     }
@@ -275,6 +300,18 @@ impl Duel {
             record.step(step);
         }
     }
+}
+
+/// Starts the real server of a generation.
+fn real(generation: Generation) -> Real {
+    Real::start_as(generation, &[]).expect("the caller has looked for the program")
+}
+
+/// Starts the simulator as a generation, with DEBUG.
+fn simulated(generation: Generation, wall_ms: i64) -> Simulated {
+    // Redis 6.2 always has DEBUG, and does not know the option.
+    let debug = [("enable-debug-command".to_owned(), "yes".to_owned())];
+    Simulated::start_as(generation, wall_ms, if generation == Generation::Redis62 { &[] } else { &debug })
 }
 
 fn words(line: &str) -> Vec<Vec<u8>> {

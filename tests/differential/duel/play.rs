@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::{
+    dialect,
     duel::{
         Difference, Duel, Owed,
         agree::{agree, is_answer, shown},
@@ -83,6 +84,8 @@ impl Duel {
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
                 // During a pause DUMP gets no reply, so its value cannot be carried across either.
                 let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
+                // Of a step that was made smaller.
+                let lost = lost || !dialect::compares(self.generation, step.words());
                 if lost
                     || self.waiting.contains(&conn)
                     || kills(step.words(), self.paused, self.transacting.contains(&conn))
@@ -276,7 +279,7 @@ impl Duel {
     /// The rule for the reply to a command, from the simulator's present state of its key; right if
     /// the command runs immediately.
     fn owed(&mut self, conn: usize, words: &[Vec<u8>], together: bool) -> Owed {
-        let later = rule::of(words);
+        let later = dialect::rule(self.generation, words, rule::of(words));
         let rule = match later.clone() {
             rule if together => rule,
             Rule::IfTable(inner) if self.is_table(conn, words) => *inner,

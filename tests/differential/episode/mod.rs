@@ -6,15 +6,22 @@ mod spoil;
 mod telling;
 mod waiting;
 
+use lockstorm_sim::generation::Generation;
+
 use crate::{
+    dialect,
     grammar::Group,
     prng::Prng,
+    servers::REFERENCE,
     steps::{Command, Step},
     words::Words,
 };
 
 /// The groups of commands, by the syntax of each.
 pub(crate) struct Groups {
+    generation: Generation,
+    /// Commands that only some generations have, for other ones than the reference.
+    newer: Vec<Group>,
     /// Groups of commands that any client may send at any time.
     plain: Vec<Group>,
     blocking: Group,
@@ -28,8 +35,15 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    pub(crate) fn read() -> Groups {
+    /// Reads the groups for servers of a generation.
+    pub(crate) fn read(generation: Generation) -> Groups {
+        let newer = [
+            Group::read(include_str!("../syntax/newer.txt")),
+            Group::read(include_str!("../syntax/field_times.txt")),
+        ];
         Groups {
+            generation,
+            newer: if generation == REFERENCE { Vec::new() } else { newer.into() },
             plain: vec![
                 Group::read(include_str!("../syntax/stream.txt")),
                 Group::read(include_str!("../syntax/functions.txt")),
@@ -59,6 +73,8 @@ impl Groups {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Scene {
     Plain,
+    Newer,
+    Cached,
     Transaction,
     Scripts,
     Waiting,
@@ -102,6 +118,19 @@ const SCENES: &[(Scene, usize, usize)] = &[
     (Scene::Possible, 6, 40),
 ];
 
+/// The scenes of other generations than the reference, all in each episode.
+const NEWER_SCENES: &[(Scene, usize)] = &[
+    (Scene::Plain, 30),
+    (Scene::Newer, 40),
+    (Scene::Transaction, 10),
+    (Scene::Scripts, 10),
+    (Scene::Cached, 2),
+    (Scene::Waiting, 3),
+    (Scene::Expiring, 3),
+    (Scene::Close, 1),
+    (Scene::Pipeline, 6),
+];
+
 /// The connection for commands with random results, used for nothing else.
 const THROWER: usize = 20;
 
@@ -135,6 +164,9 @@ pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
             scenes.push((scene, weight));
         }
     }
+    if groups.generation != REFERENCE {
+        scenes = NEWER_SCENES.to_vec();
+    }
     // A subscriber to every change would also receive the changes that make both servers equal
     // again.
     if scenes.iter().any(|(scene, _)| matches!(scene, Scene::Events | Scene::Tracking)) {
@@ -150,7 +182,7 @@ pub(crate) fn draw(groups: &Groups, seed: u64, episode: u64) -> Vec<Step> {
     while draw.steps.len() < length {
         draw.scene();
     }
-    draw.steps
+    dialect::prune(groups.generation, draw.steps)
 }
 
 impl Draw<'_> {
@@ -193,6 +225,14 @@ impl Draw<'_> {
                     self.plain(client);
                 }
             }
+            Scene::Newer => {
+                for _ in 0..1 + self.prng.below(30) {
+                    let groups = self.groups;
+                    let command = self.prng.pick(&groups.newer).draw(&mut self.prng, &self.words);
+                    self.command(client, command);
+                }
+            }
+            Scene::Cached => self.cached(client),
             Scene::Transaction => self.transaction(client),
             Scene::Scripts => {
                 for _ in 0..1 + self.prng.below(6) {

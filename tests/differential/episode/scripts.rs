@@ -1,5 +1,8 @@
 //! Transactions and scripts.
 
+use lockstorm_sim::generation::Feature;
+use sha1::{Digest, Sha1};
+
 use crate::{episode::Draw, steps::Step};
 
 impl Draw<'_> {
@@ -78,6 +81,40 @@ impl Draw<'_> {
             let body = if self.prng.percent(30) { format!("redis.setresp(3) {body}") } else { body };
             let words = [eval.as_bytes(), body.as_bytes(), b"1", b"s0", b"17", b"x"];
             self.command(client, words.iter().map(|word| word.to_vec()).collect());
+        }
+    }
+
+    /// Scripts of the cache: loaded, called by their digest, and evicted by many others.
+    pub(super) fn cached(&mut self, client: usize) {
+        let body = |number: usize| format!("return {number}");
+        let digest = |number: usize| -> String {
+            Sha1::digest(body(number)).iter().map(|byte| format!("{byte:02x}")).collect()
+        };
+        let many = if self.prng.percent(30) { 600 } else { 5 };
+        let (first, loaded) = (self.prng.below(4), 4 + self.prng.below(4));
+        self.send(client, &["EVAL", &body(first), "0"]);
+        self.send(client, &["SCRIPT", "LOAD", &body(loaded)]);
+        for number in 0..many {
+            self.send(client, &["EVAL", &body(10 + number), "0"]);
+            if number % 100 == 50 {
+                self.send(client, &["EVALSHA", &digest(loaded), "0"]);
+            }
+        }
+        for number in [first, loaded, 10, 10 + many / 2, 10 + many - 1] {
+            self.send(client, &["EVALSHA", &digest(number), "0"]);
+            self.send(client, &["SCRIPT", "EXISTS", &digest(number)]);
+            self.send(client, &["SCRIPT", "SHOW", &digest(number)]);
+        }
+        // A lease that is shorter than its script, and a clock that stands still.
+        if self.groups.generation.has(Feature::FrozenScripts) {
+            let idle = "for _ = 1, 1e6 do end";
+            let lease =
+                format!("redis.call('SET', 's0', 'x', 'PX', 1) {idle} return redis.call('EXISTS', 's0')");
+            self.send(client, &["EVAL", &lease, "0"]);
+            self.steps.push(Step::Sleep(2));
+            self.send(client, &["EXISTS", "s0"]);
+            let clock = format!("local t = redis.call('TIME') {idle} return redis.call('TIME')[2] == t[2]");
+            self.send(client, &["EVAL", &clock, "0"]);
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Draft, Job, JobState, MESSAGE_LEN_MAX, PAUSE_MS, message, request};
+use super::{Draft, Job, JobState, MESSAGE_LEN_MAX, message, request};
 use crate::{
     cluster::{Around, Cluster, Key, NodeId, SlotSet, Want},
     env::Env,
@@ -335,7 +335,7 @@ impl Cluster {
         if job.state != JobState::WaitingToPause || job.unsent > 0 {
             return;
         }
-        job.paused_until = Some(env.monotonic + Duration::from_millis(PAUSE_MS));
+        job.paused_until = Some(env.monotonic + Duration::from_millis(around.hand_over_pause_ms()));
         job.set(JobState::FailoverPaused, around.now_secs());
         let (name, slots) = (job.name.clone(), job.slots.words());
         self.send_target(conn, message(&["PAUSED"]));

@@ -24,9 +24,6 @@ const LOG_MAX: usize = 1000;
 /// The maximum length of a message from the target, and of its answer to the first one.
 const MESSAGE_LEN_MAX: usize = 64 << 10;
 
-/// Milliseconds for which a source holds back writes at most.
-const PAUSE_MS: u64 = 10_000;
-
 /// The state of a job. Its name is the one in CLUSTER GETSLOTMIGRATIONS.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum JobState {

@@ -31,7 +31,15 @@ pub static OTHERS: &[(Opt, Generations)] = &[
     (opt("cluster-compatibility-sample-ratio", Integer(0, 100), Free, Kept("0")), &[Redis82]),
     (opt("cluster-config-save-behavior", Choice(&["sync", "best-effort"]), Free, Kept("sync")), &[Valkey91]),
     (opt("cluster-databases", Integer(1, I32), Never, Kept("1")), &[Valkey91]),
-    (opt("cluster-manual-failover-timeout", Integer(1, I32), Free, Kept("5000")), VALKEY),
+    (
+        opt(
+            "cluster-manual-failover-timeout",
+            Integer(1, I32),
+            Free,
+            number!(cluster.manual_failover_timeout_ms),
+        ),
+        VALKEY,
+    ),
     (opt("cluster-slot-migration-log-max-len", Integer(0, i64::MAX), Free, Kept("1000")), &[Valkey91]),
     (opt("cluster-slot-stats-enabled", Flag, Free, Kept("no")), LATER),
     (
