@@ -207,7 +207,7 @@ impl Builder {
                 let addresses = addresses.into_iter().map(|address| (None, address)).collect();
                 (Fabric::Turmoil(Box::new(turmoil)), addresses)
             }
-            Engine::Real => (Fabric::Real, (1..).map(|n: u16| (None, own_address(n))).take(count).collect()),
+            Engine::Real => (Fabric::Real, (0..count).map(|index| (None, real_address(index))).collect()),
         };
         let mut clocks = self.clocks;
         let mut hosts: Vec<Host> = Vec::with_capacity(count);
@@ -255,8 +255,13 @@ fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<Host
     (Fabric::Event(net.enter()), addresses)
 }
 
-/// Returns the loopback address of the n-th host, for worlds whose hosts are all this machine.
-fn own_address(number: u16) -> IpAddr {
+/// Returns the loopback address of a host in real time, in which all hosts are this machine, by the
+/// number of hosts that were added to the world before it.
+///
+/// # Panics
+/// If 65,535 were.
+pub fn real_address(before: usize) -> IpAddr {
+    let number = u16::try_from(before + 1).expect("a world has fewer hosts");
     let [high, low] = number.to_be_bytes();
     IpAddr::from([127, 1, high, low])
 }

@@ -131,8 +131,17 @@ impl HostCtx {
     /// With real sockets: maps this port of this host to the real address of a server process.
     /// `None` announces that a server will listen soon: connection attempts wait for it.
     pub fn stand_for(&self, port: u16, address: Option<SocketAddr>) {
+        self.stand(port, RealListener { address, is_server: true });
+    }
+
+    /// Like [`HostCtx::stand_for`], for a port at which the process does not speak the world's
+    /// protocol. No message rule applies to it.
+    pub fn stand_for_others(&self, port: u16, address: Option<SocketAddr>) {
+        self.stand(port, RealListener { address, is_server: false });
+    }
+
+    fn stand(&self, port: u16, listener: RealListener) {
         let real = &mut lock(&self.machine.shared.real);
-        let listener = RealListener { address, is_server: true };
         real.listeners.insert((self.name().to_owned(), port), listener);
         real.listening.notify_waiters();
     }
@@ -156,6 +165,28 @@ impl HostCtx {
         let address = proxy::gate(self.machine.clone(), host.to_owned(), port).await?;
         lock(&self.machine.shared.real).gates.insert(key, address);
         Ok(address)
+    }
+
+    /// With real sockets: makes the address of this listener one at which the server processes of
+    /// all hosts, and the code on them, reach this port of this host, over the links from their
+    /// hosts. A process must bind its connections to the [address](crate::real_address) of its
+    /// host. The door outlives the host's software.
+    ///
+    /// # Errors
+    /// Those of the listener.
+    pub fn open_door(&self, port: u16, listener: std::net::TcpListener) -> io::Result<()> {
+        let (shared, name) = (&self.machine.shared, &self.machine.name);
+        let address = listener.local_addr()?;
+        proxy::door(shared.clone(), listener, (name.clone(), port))?;
+        lock(&shared.real).doors.insert(address, (name.clone(), port));
+        Ok(())
+    }
+
+    /// With real sockets: returns the address of the door of a host's port.
+    pub fn door(&self, host: &str, port: u16) -> Option<SocketAddr> {
+        let real = lock(&self.machine.shared.real);
+        let mut doors = real.doors.iter();
+        doors.find(|(_, (of, at))| **of == *host && *at == port).map(|(address, _)| *address)
     }
 
     /// With real sockets: returns the host that opened the connection with this local port.

@@ -174,7 +174,7 @@ mod turmoil_world;
 
 mod builder;
 
-pub use builder::Builder;
+pub use builder::{Builder, real_address};
 pub use cause::Cause;
 pub use clock::{Clock, ClockId, Rate, Reading, Segment};
 pub use condition::Condition;

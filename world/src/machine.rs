@@ -66,6 +66,34 @@ impl Shared {
     pub(crate) fn dialed_by(&self, name: &str) -> String {
         lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
     }
+
+    /// Returns the host and port that a dialed name and port lead to: those behind a door, or the
+    /// same port of the host that the name leads to.
+    pub(crate) fn behind(&self, name: &str, port: u16) -> (String, u16) {
+        if let Ok(address) = name.parse::<IpAddr>()
+            && let Some((host, port)) = lock(&self.real).doors.get(&SocketAddr::new(address, port))
+        {
+            return (host.to_string(), *port);
+        }
+        (self.dialed_by(name), port)
+    }
+
+    /// With real sockets: a connection from a host to a port of another, which is yet to be opened.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown host.
+    pub(crate) fn conn(self: &Arc<Self>, from: &HostName, host: &str, port: u16) -> io::Result<Arc<Conn>> {
+        let host = &*self.dialed_by(host);
+        let real = &mut *lock(&self.real);
+        let known = |name: &str| {
+            let found = real.hosts.get_key_value(name).map(|(name, &index)| (index, name.clone()));
+            found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no host is called {name}")))
+        };
+        let conn = Conn::new(self.sent.clone(), known(from)?, known(host)?, port);
+        real.conns.retain(|conn| conn.strong_count() > 0);
+        real.conns.push(Arc::downgrade(&conn));
+        Ok(conn)
+    }
 }
 
 /// The real addresses of this machine behind the ports of the world, and the connections between
@@ -84,6 +112,8 @@ pub(crate) struct RealPorts {
     pub(crate) conns: Vec<Weak<Conn>>,
     /// The addresses at which server processes reach other hosts, by both hosts and the port.
     pub(crate) gates: BTreeMap<(HostName, String, u16), SocketAddr>,
+    /// The host and port behind each address at which the server processes of all hosts reach it.
+    pub(crate) doors: BTreeMap<SocketAddr, (HostName, u16)>,
 }
 
 /// A listener of a host.
@@ -211,16 +241,7 @@ impl Machine {
     /// # Errors
     /// `NotFound` for an unknown host.
     pub(crate) fn conn_to(&self, host: &str, port: u16) -> io::Result<Arc<Conn>> {
-        let host = &*self.shared.dialed_by(host);
-        let real = &mut *lock(&self.shared.real);
-        let Some((name, &index)) = real.hosts.get_key_value(host) else {
-            return Err(io::Error::new(io::ErrorKind::NotFound, format!("no host is called {host}")));
-        };
-        let from = (self.index, self.name.clone());
-        let conn = Conn::new(self.shared.sent.clone(), from, (index, name.clone()), port);
-        real.conns.retain(|conn| conn.strong_count() > 0);
-        real.conns.push(Arc::downgrade(&conn));
-        Ok(conn)
+        self.shared.conn(&self.name, host, port)
     }
 
     /// Schedules the host's tasks to be polled again.

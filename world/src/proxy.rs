@@ -12,7 +12,7 @@ use std::{
 use bytes::Bytes;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpListener, TcpStream},
     sync::mpsc::UnboundedReceiver,
     time::Instant,
 };
@@ -23,6 +23,7 @@ use crate::{
     lock::lock,
     machine::{Machine, Shared},
     protocol::{Protocol, Request},
+    trace::HostName,
 };
 
 /// The size in bytes of one read from a server.
@@ -295,20 +296,46 @@ fn now() -> Instant {
 /// Returns a real address at which a server process on one host reaches a port of another host over
 /// the links of the world.
 pub(crate) async fn gate(machine: Arc<Machine>, host: String, port: u16) -> io::Result<SocketAddr> {
-    let listener = tokio::net::TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
+    let listener = TcpListener::bind((std::net::Ipv4Addr::LOCALHOST, 0)).await?;
     let address = listener.local_addr()?;
     #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]
     tokio::spawn(async move {
-        while let Ok((mut stream, _)) = listener.accept().await {
-            let (machine, host) = (machine.clone(), host.clone());
-            tokio::spawn(async move {
-                let _ = stream.set_nodelay(true);
-                let Ok(conn) = machine.conn_to(&host, port) else { return };
-                let Ok(mut dialed) = Dialed::open(conn).await else { return };
-                // Both ends learn of an error by the closing of the connection.
-                let _ = tokio::io::copy_bidirectional(&mut stream, &mut dialed).await;
-            });
+        while let Ok((stream, _)) = listener.accept().await {
+            relay(stream, machine.conn_to(&host, port));
         }
     });
     Ok(address)
+}
+
+/// Serves a listener as a door of a host: each connection to it leads to this port of the host,
+/// over the links from the host whose address the connection comes from. A connection from an
+/// address of no host is closed.
+pub(crate) fn door(
+    shared: Arc<Shared>,
+    listener: std::net::TcpListener,
+    (host, port): (HostName, u16),
+) -> io::Result<()> {
+    listener.set_nonblocking(true)?;
+    let listener = TcpListener::from_std(listener)?;
+    #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]
+    tokio::spawn(async move {
+        while let Ok((stream, peer)) = listener.accept().await {
+            let from = lock(&shared.names).get(&peer.ip()).cloned();
+            let known = from.ok_or_else(|| io::ErrorKind::PermissionDenied.into());
+            relay(stream, known.and_then(|from| shared.conn(&from, &host, port)));
+        }
+    });
+    Ok(())
+}
+
+/// Carries a process's connection over a connection of the world until one of them ends.
+fn relay(mut stream: TcpStream, conn: io::Result<Arc<Conn>>) {
+    #[expect(clippy::disallowed_methods, reason = "only in real time, and the task of no host")]
+    tokio::spawn(async move {
+        let _ = stream.set_nodelay(true);
+        let Ok(mut dialed) = Dialed::open(conn?).await else { return io::Result::Ok(()) };
+        // Both ends learn of an error by the closing of the connection.
+        let _ = tokio::io::copy_bidirectional(&mut stream, &mut dialed).await;
+        Ok(())
+    });
 }

@@ -50,7 +50,8 @@ macro_rules! each_kind {
 
 impl TcpStream {
     pub(crate) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
-        let host = &*machine.shared.dialed_by(host);
+        let (host, port) = machine.shared.behind(host, port);
+        let host = &*host;
         let kind = match machine.shared.engine {
             Engine::Event => Kind::Events(events::TcpStream::connect((host, port)).await?),
             Engine::Real if host == &*machine.name => Kind::Real(connect_within(machine, port).await?),

@@ -60,6 +60,7 @@ use tap::Taps;
 const PROCESSES: &[process::Make] = &[
     node::process,
     real::process,
+    real::sentinel,
     client::process,
     peer::process,
     resource::process,
@@ -127,6 +128,7 @@ fn play(
         programs: RefCell::default(),
         failed: RefCell::default(),
         outside: real::Outside::default(),
+        places: Rc::new(if engine == Engine::Real { real::Places::of(&plan) } else { Default::default() }),
         opening: Rc::default(),
         connecting: Rc::default(),
         taps,
@@ -232,6 +234,8 @@ struct Stage {
     programs: RefCell<BTreeMap<String, Rc<dyn Program>>>,
     /// The reason why the run was broken off.
     failed: RefCell<Option<String>>,
+    /// The addresses of the real processes of a group.
+    places: Rc<real::Places>,
     /// The tasks that must outlive a host.
     outside: real::Outside,
     /// Clients wait for this before they begin.

@@ -47,6 +47,10 @@ pub(super) trait Operated {
     fn keys_of(&self, _slot: u16) -> Vec<String> {
         Vec::new()
     }
+    /// Returns true if it is a process of the operating system, of which only its answers are known.
+    fn is_process(&self) -> bool {
+        false
+    }
     /// Makes the next crash lose the data on disk: the node then starts as at first.
     fn lose_disk(&self) {}
     /// Makes writes to the disk fail because of fault number `by`, until [`Operated::mend_disk`].
@@ -118,18 +122,38 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
     own.into_iter().chain(written.config.clone()).collect()
 }
 
+/// The commands that send a real server or Sentinel to another host.
+const LEADING: [&str; 6] = ["REPLICAOF", "SLAVEOF", "MIGRATE", "FAILOVER", "CLUSTER", "SENTINEL"];
+
+/// Replaces the hosts in a command, each followed by a port, by the addresses at which a real
+/// process on this host reaches them: their doors, or else its own gates to them. MIGRATE connects
+/// from no address of the process, so only a gate knows who does.
+async fn lead(ctx: &HostCtx, command: &mut [String]) {
+    let name = command.first().map_or_else(String::new, |name| name.to_ascii_uppercase());
+    if !LEADING.contains(&name.as_str()) {
+        return;
+    }
+    for at in 1..command.len().saturating_sub(1) {
+        let Ok(port) = command[at + 1].parse() else { continue };
+        let door = ctx.door(&command[at], port).filter(|_| name != "MIGRATE");
+        let has_gate = at == 1 && matches!(name.as_str(), "REPLICAOF" | "SLAVEOF" | "MIGRATE");
+        let address = match door {
+            None if has_gate => ctx.gate(&command[at], port).await.ok(),
+            door => door,
+        };
+        if let Some(address) = address {
+            (command[at], command[at + 1]) = (address.ip().to_string(), address.port().to_string());
+        }
+    }
+}
+
 /// Executes the commands of the console over one connection inside the host, one at a time.
 /// Authenticates with the password that the node was started with, if any.
 pub(super) async fn operate(ctx: HostCtx, port: u16, console: Console, password: String) {
     loop {
         let (mut command, wanted) = console.next().await;
-        if let [name, master, port] = &mut command[..]
-            && matches!(name.to_ascii_uppercase().as_str(), "REPLICAOF" | "SLAVEOF")
-            && ctx.stands_at(ctx.name(), BACK_DOOR).is_some()
-            && let Ok(number) = port.parse()
-            && let Ok(address) = ctx.gate(master, number).await
-        {
-            (*master, *port) = (address.ip().to_string(), address.port().to_string());
+        if ctx.stands_at(ctx.name(), BACK_DOOR).is_some() {
+            lead(&ctx, &mut command).await;
         }
         let mut bytes = format!("*{}\r\n", command.len()).into_bytes();
         for word in &command {

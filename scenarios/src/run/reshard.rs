@@ -34,7 +34,10 @@ pub(super) async fn reshard(ctx: HostCtx, stage: Rc<Stage>, moved: Moved, to: St
         }
         ctx.wire_delay(step).await;
         for (slot, _, source, _) in &sources {
-            let keys = source.keys_of(*slot);
+            let keys = match source.is_process() {
+                true => asked_keys(&**source, *slot).await?,
+                false => source.keys_of(*slot),
+            };
             if keys.is_empty() {
                 continue;
             }
@@ -99,6 +102,27 @@ async fn ask(node: &dyn Operated, command: Vec<String>) -> Option<()> {
     node.console().ask(command).await.filter(|answer| answer.starts_with('+')).map(|_| ())
 }
 
+/// The most keys of a slot that a real node is asked for at a time; a test has fewer.
+const KEYS_MAX: usize = 100;
+
+/// Asks a real node for its keys in a slot.
+async fn asked_keys(node: &dyn Operated, slot: u16) -> Option<Vec<String>> {
+    let words = ["CLUSTER", "GETKEYSINSLOT", &slot.to_string(), &KEYS_MAX.to_string()];
+    let answer = node.console().ask(words.map(str::to_owned).to_vec()).await?;
+    keys_of(&answer)
+}
+
+/// Reads an array of keys. Returns `None` if the answer is an error.
+fn keys_of(answer: &str) -> Option<Vec<String>> {
+    let mut lines = answer.strip_prefix('*')?.split("\r\n");
+    lines.next()?;
+    let mut keys = Vec::new();
+    while let (Some(_), Some(key)) = (lines.next(), lines.next()) {
+        keys.push(key.to_owned());
+    }
+    Some(keys)
+}
+
 fn node(stage: &Stage, name: &str) -> Option<Rc<dyn Operated>> {
     stage.nodes.borrow().get(name).cloned()
 }
@@ -112,4 +136,17 @@ pub(super) fn master(stage: &Stage, slot: u16) -> Option<(String, Rc<dyn Operate
         of.next().map(|(name, node)| (name.clone(), node.clone()))
     };
     of(Serving::answers).or_else(|| of(Serving::is_master))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_keys_of_a_slot_are_read_from_the_answer() {
+        let keys = |answer| keys_of(answer).map(|keys| keys.join(","));
+        assert_eq!(keys("*0"), Some(String::new()));
+        assert_eq!(keys("*2\r\n$3\r\na b\r\n$1\r\nc"), Some("a b,c".to_owned()));
+        assert_eq!(keys("-ERR This instance has cluster support disabled"), None);
+    }
 }

@@ -128,7 +128,7 @@ impl Plan {
         self
     }
 
-    /// Returns the same plan with a real server for each node.
+    /// Returns the same plan with a real server for each node and Sentinel.
     #[must_use]
     pub fn with_servers(mut self, servers: &Servers) -> Plan {
         for host in &mut self.hosts {
@@ -136,6 +136,9 @@ impl Plan {
             if let Some(node) = software.downcast_ref::<PlannedNode>() {
                 let server = Some(servers.of(node.node.server).cloned());
                 host.software = Rc::new(PlannedNode { server, ..node.clone() });
+            } else if let Some(sentinel) = software.downcast_ref::<PlannedSentinel>() {
+                let server = Some(servers.of(sentinel.wanted).cloned());
+                host.software = Rc::new(PlannedSentinel { server, ..sentinel.clone() });
             }
         }
         self

@@ -46,7 +46,8 @@ impl<'a> Line<'a> {
         let (secs, micros) = at.split_once('.')?;
         let micros = secs.parse::<i64>().ok()?.checked_mul(1_000_000)?.checked_add(micros.parse().ok()?)?;
         let (db, client) = client.split_once(' ')?;
-        let port = client.rsplit_once(':').and_then(|(_, port)| port.parse().ok());
+        // Other addresses are those of processes of a group, such as the master of a replica.
+        let port = client.strip_prefix("127.0.0.1:").and_then(|port| port.parse().ok());
         let from = if client == "lua" { From::Script } else { port.map_or(From::Elsewhere, From::Port) };
         Some(Line { at: Wall::from_nanos(micros.checked_mul(1_000)?), db: db.parse().ok()?, from, command })
     }
@@ -100,6 +101,17 @@ pub(super) struct Step<By> {
     pub(super) after: Vec<Value>,
 }
 
+/// Encodes a command for the wire.
+fn encoded(words: &[Bytes]) -> Vec<u8> {
+    let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
+    for word in words {
+        bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
+        bytes.extend_from_slice(word);
+        bytes.extend_from_slice(b"\r\n");
+    }
+    bytes
+}
+
 /// A copy of the keys. `By` identifies the sender of commands.
 pub(super) struct Mirror<By> {
     /// The keys of each lock.
@@ -135,9 +147,24 @@ impl<By: Clone> Mirror<By> {
         // MONITOR prints the commands of a script one by one.
         let calls_script =
             matches!(&*command, "EVAL" | "EVALSHA" | "EVAL_RO" | "EVALSHA_RO" | "FCALL" | "FCALL_RO");
+        let moves = command == "MIGRATE";
         self.open = Some(Step { at: line.at, by, command, after: Vec::new() });
-        if !calls_script {
+        if moves {
+            self.move_away(line);
+        } else if !calls_script {
             self.give(line.at, format!("{}\r\n", line.command));
+        }
+    }
+
+    /// Processes a MIGRATE, which deletes the keys that it names when the other node has them.
+    fn move_away(&mut self, line: &Line<'_>) {
+        let words = line.words();
+        let is_named = |key: &Bytes| words.iter().any(|word| word.as_bytes() == &key[..]);
+        let list = self.keys.iter().flat_map(|keys| keys.list.iter().map(|key| key.name.clone()));
+        let mut deletion = vec![Bytes::from("DEL")];
+        deletion.extend(list.filter(is_named));
+        if deletion.len() > 1 {
+            self.give(line.at, encoded(&deletion));
         }
     }
 
@@ -208,6 +235,14 @@ impl<By: Clone> Mirror<By> {
         None
     }
 
+    /// Returns the steps that a master took before it became a replica: up to the last one by a
+    /// command that `is_client` accepts, because a replica refuses to write for clients.
+    pub(super) fn end_as_master(&mut self, is_client: impl Fn(&By) -> bool) -> Vec<Step<By>> {
+        self.end();
+        let count = self.steps.iter().rposition(|step| is_client(&step.by)).map_or(0, |last| last + 1);
+        self.steps.drain(..count).collect()
+    }
+
     /// Returns the keys after all steps.
     pub(super) fn done(&mut self) -> Vec<Value> {
         self.end();
@@ -233,13 +268,7 @@ impl<By: Clone> Mirror<By> {
         let values = keys.iter().zip(read).flat_map(|((key, tag), value)| value.commands(key, tag));
         let commands: Vec<Vec<Bytes>> = [deletion].into_iter().chain(values).collect();
         for words in commands {
-            let mut bytes = format!("*{}\r\n", words.len()).into_bytes();
-            for word in words {
-                bytes.extend_from_slice(format!("${}\r\n", word.len()).as_bytes());
-                bytes.extend_from_slice(&word);
-                bytes.extend_from_slice(b"\r\n");
-            }
-            self.give(now, bytes);
+            self.give(now, encoded(&words));
         }
     }
 
@@ -284,6 +313,10 @@ mod tests {
             (
                 r#"+1700000000.123456 [3 lua] "get" "a""#,
                 Some(Line { at, db: 3, from: From::Script, command: r#""get" "a""# }),
+            ),
+            (
+                r#"+1700000000.123456 [0 127.1.0.1:7001] "PING""#,
+                Some(Line { at, db: 0, from: From::Elsewhere, command: r#""PING""# }),
             ),
             (
                 r#"+1700000000.123456 [0 unix:/run/redis] "PING""#,

@@ -5,17 +5,24 @@
 //! but not the data that the system had not yet written to disk. So only the durability kinds
 //! `none` and `rdb` lose as much as in a power failure.
 
+mod files;
+mod lives;
 mod mirror;
 mod order;
+mod places;
+mod possible;
 mod process;
+mod reader;
 mod reads;
+mod sentinel;
 mod server;
+mod view;
 mod watch;
 
 use std::{
     cell::{Cell, RefCell},
     io,
-    path::PathBuf,
+    net::SocketAddr,
     pin::Pin,
     rc::Rc,
     sync::atomic::{AtomicBool, Ordering},
@@ -23,15 +30,21 @@ use std::{
 };
 
 use lockstorm_world::{
-    Condition, HostCtx, HostState,
+    HostCtx, HostState,
     time::{True, Wall},
 };
 
 use tokio::sync::{Notify, oneshot};
 
+use lives::Lives;
 pub(super) use order::put_in_order;
-use process::{Home, Process};
+use places::BUS;
+pub(super) use places::Places;
+pub use possible::impossible;
+use process::{BUS_APART, Home};
 use reads::Reads;
+pub(super) use sentinel::process as sentinel;
+use view::View;
 use watch::Watcher;
 
 use super::{
@@ -41,13 +54,8 @@ use super::{
     process::{Planned, Process as HostProcess, Program},
 };
 use crate::{
-    file::{
-        fault::FaultAction,
-        plan::{Plan, PlannedNode, Target},
-        scenario::Node as Written,
-        selector::Selector,
-    },
-    judge::history::HostKind,
+    file::{plan::PlannedNode, scenario::Node as Written, server::Server},
+    judge::history::Serving,
     run::subject::Local,
 };
 
@@ -66,17 +74,18 @@ pub(super) struct RealServer {
     /// The master that it replicates from the start.
     follows: Option<String>,
     users: Vec<Vec<String>>,
-    /// The program, and the command by which the watcher reads the keys.
-    program: PathBuf,
+    /// The `nodes.conf` of a node of a cluster, which names hosts.
+    nodes_conf: Option<String>,
+    /// The server that the program was asked to be, and the command by which the watcher reads the
+    /// keys.
+    server: Option<Server>,
     reads: Reads,
     console: Console,
-    home: RefCell<Option<Rc<Home>>>,
-    process: RefCell<Option<Process>>,
-    paused: Cell<bool>,
+    places: Rc<Places>,
+    lives: Lives,
     master: Cell<bool>,
-    /// The clients wait for this. `is_open` is set once this server has opened, or is gone.
-    opening: Rc<Opening>,
-    is_open: Cell<bool>,
+    /// The node's last view of its cluster.
+    view: RefCell<View>,
     /// The time until which the server's actions are known. Each life of the server has its own
     /// cell, because its last actions are found out after its end.
     seen_until: RefCell<Rc<Cell<Option<True>>>>,
@@ -86,64 +95,62 @@ pub(super) struct RealServer {
 
 impl RealServer {
     /// Creates a node that is not started yet, and makes clients wait for it.
-    fn new(planned: &PlannedNode, opening: Rc<Opening>) -> RealServer {
-        opening.awaits_one_more();
-        let (written, follows, users) = (planned.node.clone(), planned.master.clone(), planned.users.clone());
+    fn new(planned: &PlannedNode, stage: &Stage) -> RealServer {
+        let PlannedNode { node, master: follows, users, nodes_conf, .. } = planned.clone();
         // A program that no caller has asked is a Redis 7 that the shell finds.
-        let server = planned.server.as_ref().and_then(|server| server.as_ref().ok());
-        let program = server.map_or_else(|| "redis-server".into(), |server| server.program.clone());
-        let reads = Reads::on(server);
-        let master = Cell::new(follows.is_none());
-        let (console, home, process, paused, is_open, seen_until, last_seen) = Default::default();
+        let server = planned.server.clone().and_then(Result::ok);
+        let program = server.as_ref().map_or_else(|| "redis-server".into(), |server| server.program.clone());
+        let reads = Reads::on(server.as_ref());
+        let (places, lives) = (stage.places.clone(), Lives::new(program, stage.opening.clone()));
+        let master = Cell::new(follows.is_none() && nodes_conf.is_none());
+        let (console, view, seen_until, last_seen) = Default::default();
         RealServer {
-            written,
+            written: node,
             follows,
             users,
-            program,
+            nodes_conf,
+            server,
             reads,
             console,
-            home,
-            process,
-            paused,
+            places,
+            lives,
             master,
-            opening,
-            is_open,
+            view,
             seen_until,
             last_seen,
         }
     }
 
-    /// Stops clients from waiting for this server: it accepts connections, or is gone before it
-    /// did.
-    fn is_opened(&self) {
-        if !self.is_open.replace(true) {
-            self.opening.one_is_ready();
-        }
-    }
-
     /// Starts the server if it is not running, in its previous home if it had one.
     fn start(&self, name: &str) -> io::Result<Rc<Home>> {
-        if let (Some(home), Some(_)) = (&*self.home.borrow(), &*self.process.borrow()) {
-            return Ok(home.clone());
-        }
-        let home = match self.home.borrow().clone() {
-            Some(home) => home,
-            None => Rc::new(Home::new(name)?),
+        let home = || match self.places.ip(name) {
+            Some(ip) => Home::at(name, ip, self.nodes_conf.is_some()),
+            None => Home::new(name),
         };
-        self.process.replace(Some(Process::start(
-            &self.program,
-            &home,
-            &operator::options(&self.written),
-            &self.users,
-        )?));
-        self.home.replace(Some(home.clone()));
-        Ok(home)
+        self.lives.start(home, |home| {
+            let mut options = operator::options(&self.written);
+            options.extend(files::announcements(&self.places, name, self.server.as_ref()));
+            if let Some(written) = &self.nodes_conf {
+                home.begin_file(files::CLUSTER_FILE, &files::cluster_file(written, &self.places))?;
+            } else if self.places.ip(name).is_some() {
+                home.begin_file(files::NODE_FILE, &files::node_file(home.address, &options, &self.users))?;
+                return Ok(vec![files::NODE_FILE.to_owned()]);
+            }
+            Ok(process::arguments(home.address, &options, &self.users))
+        })
+    }
+
+    /// Returns true if the node has its master from its files: a node of a cluster, or one that
+    /// Sentinels have made write its file again.
+    fn remembers(&self, home: &Home) -> bool {
+        // The comment heads what CONFIG REWRITE adds.
+        let is_rewritten = |text: String| text.contains("# Generated by CONFIG REWRITE");
+        self.nodes_conf.is_some() || home.text(files::NODE_FILE).is_some_and(is_rewritten)
     }
 
     /// Returns true if the running server is the life that this cell belongs to.
     fn is_life_of(&self, seen_until: &Rc<Cell<Option<True>>>) -> bool {
-        Rc::ptr_eq(&self.seen_until.borrow(), seen_until)
-            && self.process.borrow_mut().as_mut().is_some_and(|process| !process.has_ended())
+        Rc::ptr_eq(&self.seen_until.borrow(), seen_until) && !self.lives.has_ended()
     }
 }
 
@@ -158,34 +165,51 @@ impl Operated for RealServer {
 
     fn seen_until(&self) -> Option<True> {
         // A stopped process does nothing that the watcher could miss.
-        self.seen_until.borrow().get().filter(|_| !self.paused.get())
+        self.seen_until.borrow().get().filter(|_| !self.lives.is_paused())
+    }
+
+    fn follows(&self) -> Option<String> {
+        let view = self.view.borrow();
+        let line = self.nodes_conf.as_ref()?.lines().find(|line| line.split(' ').next() == view.master())?;
+        line.split(' ').nth(1)?.split_once(':').map(|(host, _)| host.to_owned())
+    }
+
+    fn serving(&self, slot: u16) -> Option<Serving> {
+        (self.nodes_conf.is_some() && !self.lives.has_ended()).then(|| self.view.borrow().serving(slot))
+    }
+
+    fn cluster_id(&self) -> Option<String> {
+        let line = self.nodes_conf.as_ref()?.lines().find(|line| line.contains(" myself,"))?;
+        line.split(' ').next().map(str::to_owned)
+    }
+
+    fn is_process(&self) -> bool {
+        true
     }
 }
 
 impl Program for RealServer {
     fn is_now(&self, state: HostState) {
-        let paused = matches!(state, HostState::Paused | HostState::Suspended);
-        if self.paused.replace(paused) != paused
-            && let Some(process) = &*self.process.borrow()
-        {
-            process.hold(paused);
-        }
         if state == HostState::Down {
             self.seen_until.take();
-            self.process.take();
-            self.is_opened();
+            self.view.take();
         }
+        self.lives.is_now(state);
     }
 
     fn comes_up(&self, name: &str) {
+        // The nodes of a cluster count the time without word from the others, so they start with
+        // the run.
+        if self.nodes_conf.is_some() {
+            return;
+        }
         // If the start fails here, the run tries it again at its beginning, and reports the reason.
         let Ok(home) = self.start(name) else { return };
-        home.answers_within(START_MAX, || self.process.borrow_mut().as_mut().is_none_or(Process::has_ended));
+        self.lives.comes_up(&home);
     }
 
     fn end(&self) {
-        self.process.take();
-        self.home.take();
+        self.lives.end();
     }
 }
 
@@ -197,7 +221,7 @@ struct RealNode {
 
 pub(super) fn process(planned: &Planned<'_>) -> Option<Box<dyn HostProcess>> {
     let node = planned.software::<PlannedNode>().filter(|_| planned.engine == Engine::Real)?;
-    let server = Rc::new(RealServer::new(node, planned.stage.opening.clone()));
+    let server = Rc::new(RealServer::new(node, planned.stage));
     Some(Box::new(RealNode { stage: planned.stage.clone(), server }))
 }
 
@@ -215,23 +239,34 @@ impl HostProcess for RealNode {
     }
 }
 
+/// Announces that a process will listen at a port of the host, gives the operator a way to it, and
+/// opens the doors of the host.
+fn announce(ctx: &HostCtx, places: &Places, home: &Home, port: u16) -> Result<(), String> {
+    if let Some(why) = places.lack() {
+        return Err(why);
+    }
+    ctx.stand_for(port, None);
+    ctx.stand_for(BACK_DOOR, Some(home.address));
+    places.open(ctx).map_err(|error| format!("the door of {} does not open: {error}", ctx.name()))
+}
+
 /// Runs a node from one start to its crash.
 async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
     let home = match server.start(ctx.name()) {
         Ok(home) => home,
         Err(error) => {
-            return stage.fail(&ctx, format!("{} does not start: {error}", server.program.display()));
+            return stage.fail(&ctx, format!("{} does not start: {error}", server.lives.program.display()));
         }
     };
-    ctx.stand_for(PORT, None);
-    ctx.stand_for(BACK_DOOR, Some(home.address));
+    if let Err(why) = announce(&ctx, &server.places, &home, PORT) {
+        return stage.fail(&ctx, why);
+    }
+    if let (Some(_), Some(bus)) = (&server.nodes_conf, home.address.port().checked_add(BUS_APART)) {
+        ctx.stand_for_others(BUS, Some(SocketAddr::new(home.address.ip(), bus)));
+    }
     let (deadline, mut up) = (ctx.monotonic() + START_MAX, false);
-    while !up && ctx.monotonic() < deadline {
-        let ended = server.process.borrow_mut().as_mut().is_none_or(Process::has_ended);
-        if ended {
-            break;
-        }
-        up = watch::answers(&ctx, server.reads).await;
+    while !up && ctx.monotonic() < deadline && !server.lives.has_ended() {
+        up = reader::answers(&ctx, server.reads).await;
         if !up {
             ctx.wire_delay(AGAIN).await;
         }
@@ -240,14 +275,12 @@ async fn play(ctx: HostCtx, stage: Rc<Stage>, server: Rc<RealServer>) {
         let words = home.last_words();
         return stage.fail(&ctx, format!("the server of {} did not start: {words}", ctx.name()));
     }
-    let Some(watcher) =
-        Watcher::begin(ctx.clone(), stage.clone(), server.reads, server.last_seen.take()).await
-    else {
+    let Some(watcher) = Watcher::begin(ctx.clone(), stage.clone(), &server).await else {
         return stage.fail(&ctx, format!("the server of {} does not let itself be watched", ctx.name()));
     };
     ctx.stand_for(PORT, Some(home.address));
-    server.is_opened();
-    if let Some(master) = &server.follows {
+    server.lives.is_opened();
+    if let Some(master) = server.follows.as_ref().filter(|_| !server.remembers(&home)) {
         watcher.follows();
         server.console.give(["REPLICAOF", master.as_str(), "6379"].map(str::to_owned).to_vec());
     }
@@ -366,78 +399,3 @@ pub fn interrupted() -> bool {
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
 
 static ENDED: Notify = Notify::const_new();
-
-/// Returns the parts of a plan that are impossible with real servers in real time, one line each.
-/// Empty if all are possible.
-pub fn impossible(plan: &Plan) -> Vec<String> {
-    let mut problems = Vec::new();
-    let clients = plan.hosts.iter().find(|host| host.software.kind() == HostKind::Client);
-    let client = clients.map_or_else(String::new, |host| host.name.clone());
-    for occurrence in &plan.faults {
-        let somebody = |targets: &Vec<Target>| {
-            let name = |target: &Target| match target {
-                Target::Host(name) => name.clone(),
-                Target::Role(Selector::Holder(_) | Selector::Waiter(_)) => client.clone(),
-                Target::Role(_) => "somebody".to_owned(),
-            };
-            targets.iter().map(name).collect::<Vec<_>>()
-        };
-        let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
-        let is_process = |host: Option<&str>| host.is_some_and(|host| is_process(plan, host));
-        let impossible = occurrence.fault.actions(&targets).into_iter().find_map(|action| match action {
-            FaultAction::World(verb) if is_process(verb.bends_clock_of()) => Some(verb.to_string()),
-            FaultAction::For(condition) if is_process(condition.bends_clock_of()) => {
-                Some(condition.to_string())
-            }
-            FaultAction::Disk { node, .. } => Some(format!("a disk of {node} that takes nothing")),
-            FaultAction::Console { node, command } => unknown_command(plan, &node, &command),
-            FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
-            // The monotonic clock of a stopped process continues.
-            FaultAction::For(Condition::Suspended { host }) if is_peer(plan, &host) => {
-                Some(format!("suspension of {host}"))
-            }
-            _ => None,
-        });
-        if let Some(what) = impossible {
-            let name = occurrence.of();
-            problems.push(format!("fault {name:?} needs \"{what}\""));
-        }
-    }
-    for host in &plan.hosts {
-        let bends_clock = host.offset != Default::default() || host.rate != Default::default();
-        if bends_clock && host.software.is_process() {
-            problems.push(format!("{} has clocks of its own", host.name));
-        }
-        problems.extend(host.software.unreal().into_iter().map(|does| format!("{} {does}", host.name)));
-    }
-    problems.extend(plan.locks.iter().filter(|lock| lock.written.is_counted_apart()).map(|lock| {
-        format!(
-            "what lock {:?} grants to each client by itself is in keys named at run time, which are not followed",
-            lock.name
-        )
-    }));
-    problems.sort();
-    problems.dedup();
-    problems
-}
-
-/// Returns the reason why a node's server cannot execute a command, if it cannot.
-fn unknown_command(plan: &Plan, node: &str, command: &[String]) -> Option<String> {
-    let planned = plan.hosts.iter().find(|planned| planned.name == node)?;
-    let software: &dyn std::any::Any = &*planned.software;
-    let server = software.downcast_ref::<PlannedNode>()?.server.as_ref()?.as_ref().ok()?;
-    let name = command.first()?;
-    (!server.has_command(name)).then(|| format!("{name}, which {server} does not have"))
-}
-
-/// Returns true if a host runs a separate process, or may do so: a role that only nodes have.
-fn is_process(plan: &Plan, host: &str) -> bool {
-    let planned = plan.hosts.iter().find(|planned| planned.name == host);
-    planned.is_none_or(|planned| planned.software.is_process())
-}
-
-/// Returns true if a host is a client that runs as a separate process.
-fn is_peer(plan: &Plan, host: &str) -> bool {
-    let planned = plan.hosts.iter().find(|planned| planned.name == host);
-    planned.is_some_and(|host| host.software.kind() == HostKind::Client && host.software.is_process())
-}

@@ -4,7 +4,7 @@
 use std::{
     fs::{self, File},
     io::{self, Read, Write},
-    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
     time::{Duration, Instant},
@@ -14,6 +14,12 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use super::interrupted;
 
+/// The difference between a node's port for the bus of its cluster and its port for clients.
+pub(super) const BUS_APART: u16 = 10_000;
+
+/// The most ports of which the port of a bus above it may be taken.
+const PORTS_MAX: usize = 100;
+
 /// The parts of a node that outlive its process: its port and its directory.
 #[derive(Debug)]
 pub(super) struct Home {
@@ -22,15 +28,43 @@ pub(super) struct Home {
 }
 
 impl Home {
-    /// Chooses a free port and makes an empty directory.
+    /// Chooses a free port of the loopback address and makes an empty directory.
     pub(super) fn new(node: &str) -> io::Result<Home> {
+        Home::at(node, Ipv4Addr::LOCALHOST.into(), false)
+    }
+
+    /// Chooses a free port of an address and makes an empty directory. A node of a cluster also
+    /// needs the port of its bus, [`BUS_APART`] above.
+    pub(super) fn at(node: &str, ip: IpAddr, has_bus: bool) -> io::Result<Home> {
+        let mut tries = 0;
         // Another process may take the port before the server listens on it. Then the server logs
         // that and exits.
-        let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
+        let address = loop {
+            let address = TcpListener::bind((ip, 0))?.local_addr()?;
+            let bus = address.port().checked_add(BUS_APART);
+            if !has_bus || bus.is_some_and(|bus| TcpListener::bind((ip, bus)).is_ok()) {
+                break address;
+            }
+            tries += 1;
+            if tries == PORTS_MAX {
+                return Err(io::ErrorKind::AddrInUse.into());
+            }
+        };
         let name = format!("lockstorm-{}-{}-{node}", std::process::id(), address.port());
         let directory = std::env::temp_dir().join(name);
         fs::create_dir_all(&directory)?;
         Ok(Home { address, directory })
+    }
+
+    /// Returns the text of a file in the directory, if there is one.
+    pub(super) fn text(&self, file: &str) -> Option<String> {
+        fs::read_to_string(self.directory.join(file)).ok()
+    }
+
+    /// Writes a file in the directory, unless an earlier life of the process has it already.
+    pub(super) fn begin_file(&self, file: &str, text: &str) -> io::Result<()> {
+        let path = self.directory.join(file);
+        if path.exists() { Ok(()) } else { fs::write(path, text) }
     }
 
     /// Waits until the server answers or has ended, at most for `limit`.
@@ -78,24 +112,16 @@ impl Drop for Home {
 pub(super) struct Process(Child);
 
 impl Process {
-    /// Starts a server with these options and users, each split into words as in a configuration
-    /// file.
-    pub(super) fn start(
-        program: &Path,
-        home: &Home,
-        options: &[(String, String)],
-        users: &[Vec<String>],
-    ) -> io::Result<Process> {
+    /// Starts a server with these arguments in its directory.
+    pub(super) fn start(program: &Path, home: &Home, arguments: &[String]) -> io::Result<Process> {
         let log = File::create(home.directory.join("log"))?;
         let mut command = Command::new(program);
-        command.args(["--bind", "127.0.0.1", "--port", &home.address.port().to_string()]);
-        for (name, value) in options {
-            command.arg(format!("--{name}")).arg(value);
-        }
-        for words in users {
-            command.arg("--user").args(words);
-        }
-        command.current_dir(&home.directory).stdin(Stdio::null()).stderr(log.try_clone()?).stdout(log);
+        command
+            .args(arguments)
+            .current_dir(&home.directory)
+            .stdin(Stdio::null())
+            .stderr(log.try_clone()?)
+            .stdout(log);
         Ok(Process(command.spawn()?))
     }
 
@@ -117,6 +143,25 @@ impl Process {
             let _ = kill_process(pid, signal);
         }
     }
+}
+
+/// Returns the arguments of a server on this address with these options and users, each split into
+/// words as in a configuration file.
+pub(super) fn arguments(
+    address: SocketAddr,
+    options: &[(String, String)],
+    users: &[Vec<String>],
+) -> Vec<String> {
+    let own = ["--bind", &address.ip().to_string(), "--port", &address.port().to_string()];
+    let mut arguments = own.map(str::to_owned).to_vec();
+    for (name, value) in options {
+        arguments.extend([format!("--{name}"), value.clone()]);
+    }
+    for words in users {
+        arguments.push("--user".to_owned());
+        arguments.extend(words.iter().cloned());
+    }
+    arguments
 }
 
 impl Drop for Process {

@@ -14,7 +14,7 @@ use rustix::fs::{Access, access};
 
 use super::{
     interrupted,
-    process::{Home, Process},
+    process::{Home, Process, arguments},
 };
 use crate::file::server::{Kind, Server, absolute};
 
@@ -100,7 +100,8 @@ fn answers(program: &Path) -> Result<[Value; 3], String> {
     let home = Home::new("asked").map_err(|error| error.to_string())?;
     let options = [("save", ""), ("appendonly", "no")];
     let options = options.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let process = Process::start(program, &home, &options, &[]).map_err(|error| error.to_string())?;
+    let arguments = arguments(home.address, &options, &[]);
+    let process = Process::start(program, &home, &arguments).map_err(|error| error.to_string())?;
     let process = RefCell::new(process);
     home.answers_within(LIMIT, || process.borrow_mut().has_ended());
     if interrupted() {

@@ -9,28 +9,28 @@
 use std::{cell::Cell, ops::Range, pin::pin, rc::Rc, time::Duration};
 
 use bytes::Bytes;
+use lockstorm_sim::cluster::key_slot;
 use lockstorm_world::{
     HostCtx, TcpStream,
     time::{True, Wall},
 };
-use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, aio::MultiplexedConnection};
-use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
+use tokio::io::{BufReader, Lines, ReadHalf};
 
 use super::{
     RealServer,
     mirror::{From, Line, Mirror, Step},
-    reads::Reads,
+    reader::{Connections, Reader, connections, read, role},
+    view::View,
 };
 use crate::{
     judge::{
-        history::{Event, EventKind, GainCause, Host, Lock, Owner, Party, Role},
+        history::{Event, EventKind, GainCause, Host, Lock, Owner, Party, Role, Serving},
         object::{self, Content, Keys, Value},
     },
     run::recorder::Sender,
     run::{
         Stage,
         held::{Cause, Names, Watched},
-        operator::BACK_DOOR,
     },
 };
 
@@ -40,37 +40,6 @@ const EVERY: Duration = Duration::from_millis(50);
 /// A server may drop a key this many milliseconds before the copy's expiry time. The copy takes a
 /// grant's time from MONITOR, and the server computed the expiry slightly earlier.
 const EARLY_MS: i64 = 10;
-
-/// Returns true if the node on this host answers PING.
-pub(super) async fn answers(ctx: &HostCtx, reads: Reads) -> bool {
-    let Some(mut reader) = connect(ctx, reads).await else { return false };
-    let pong: Result<String, _> = redis::cmd("PING").query_async(&mut reader.connection).await;
-    pong.is_ok()
-}
-
-async fn connect(ctx: &HostCtx, reads: Reads) -> Option<Reader> {
-    let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
-    let port = stream.local_addr().ok()?.port();
-    let config = AsyncConnectionConfig::new().set_response_timeout(None).set_connection_timeout(None);
-    let made = MultiplexedConnection::new_with_config(&RedisConnectionInfo::default(), stream, config).await;
-    let (connection, driver) = made.ok()?;
-    ctx.spawn(driver);
-    Some(Reader { connection, port, reads })
-}
-
-/// A watcher's connections to a node.
-type Connections = (Reader, Lines<BufReader<ReadHalf<TcpStream>>>);
-
-async fn connections(ctx: &HostCtx, reads: Reads) -> Option<Connections> {
-    let reader = connect(ctx, reads).await?;
-    let stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
-    let (reading, mut writing) = tokio::io::split(stream);
-    writing.write_all(b"MONITOR\r\n").await.ok()?;
-    let mut monitor = BufReader::new(reading).lines();
-    // From this reply on, MONITOR shows the commands of all connections.
-    monitor.next_line().await.ok()??;
-    Some((reader, monitor))
-}
 
 /// Escapes bytes as MONITOR does between quotes.
 fn escaped(bytes: &[u8]) -> String {
@@ -85,44 +54,6 @@ fn escaped(bytes: &[u8]) -> String {
         other => format!("\\x{other:02x}"),
     });
     escaped.collect()
-}
-
-/// The connection that reads the keys.
-struct Reader {
-    connection: MultiplexedConnection,
-    /// The local port, by which MONITOR identifies the connection.
-    port: u16,
-    reads: Reads,
-}
-
-/// Reads the keys in one step of the server, and its count of evicted keys.
-async fn read(
-    connection: &mut MultiplexedConnection,
-    reads: Reads,
-    keys: &[(Bytes, String)],
-) -> RedisResult<(Vec<Value>, u64)> {
-    let mut command: Cmd = redis::cmd(reads.command);
-    command.arg(reads.script()).arg(keys.len());
-    keys.iter().for_each(|(key, _)| {
-        command.arg(&key[..]);
-    });
-    keys.iter().for_each(|(_, tag)| {
-        command.arg(tag);
-    });
-    type Answered = (String, Vec<Vec<u8>>, i64, Vec<(String, u32, i64)>, i64);
-    let (evicted, raw): (u64, Vec<Answered>) = command.query_async(connection).await?;
-    let values = raw.into_iter().map(|(kind, words, expires_ms, leases, field_expires_ms)| {
-        Value::answered(&kind, words, expires_ms, leases, field_expires_ms)
-    });
-    Ok((values.collect(), evicted))
-}
-
-async fn role(connection: &mut MultiplexedConnection) -> Option<Role> {
-    let answer: Vec<redis::Value> = redis::cmd("ROLE").query_async(connection).await.ok()?;
-    match answer.first()? {
-        redis::Value::BulkString(word) if word == b"master" => Some(Role::Master),
-        _ => Some(Role::Replica),
-    }
 }
 
 /// The state of the keys at one moment.
@@ -153,6 +84,8 @@ enum Answer {
     Kept(Reading),
     /// The server refused: it runs a script, or loads its data.
     NotNow,
+    /// The node of a cluster does not serve the slot of the locks, or not all its keys.
+    NotHere,
     /// The connection is closed.
     Gone,
 }
@@ -173,20 +106,29 @@ pub(super) struct Watcher {
     locks: Vec<Watched>,
     /// The number of evicted keys at the last read.
     evicted: u64,
+    /// In a cluster, the slot of the locks, and how the node served it when it was last asked.
+    cluster: Option<(u16, Serving)>,
 }
 
+/// The words that begin the refusals of a node of a cluster to serve keys.
+const ELSEWHERE: [&str; 5] = ["MOVED", "ASK", "TRYAGAIN", "CLUSTERDOWN", "CROSSSLOT"];
+
 impl Watcher {
-    /// Begins to watch the node on this host. With the locks as they were `before`, the present
-    /// keys came from the node's disk; without, they existed from the start. Returns `None` if the
-    /// node is gone already, or cannot be watched.
-    pub(super) async fn begin(
-        ctx: HostCtx,
-        stage: Rc<Stage>,
-        reads: Reads,
-        before: Option<Vec<Watched>>,
-    ) -> Option<Watcher> {
+    /// Begins to watch the node on this host. If it had an earlier life, the present keys came from
+    /// its disk; otherwise they existed from the start. Returns `None` if the node is gone already,
+    /// or cannot be watched.
+    pub(super) async fn begin(ctx: HostCtx, stage: Rc<Stage>, server: &RealServer) -> Option<Watcher> {
+        let (reads, before) = (server.reads, server.last_seen.take());
+        let cluster = server.nodes_conf.as_ref().and_then(|_| {
+            let lock = stage.plan.judged().next()?;
+            Some((key_slot(lock.key.as_bytes()), Serving::Elsewhere))
+        });
         let (reader, monitor) = connections(&ctx, reads).await?;
         let (locks, host) = (before.unwrap_or_else(|| stage.locks()), stage.host(ctx.name()));
+        if cluster.is_some() {
+            // A node that comes back serves nothing until it says so.
+            server.master.set(false);
+        }
         let of_lock = |watched: &Watched| {
             let Keys { list, leases, .. } = watched.keys.clone();
             list.into_iter().map(move |key| {
@@ -198,10 +140,15 @@ impl Watcher {
         let mirror =
             Mirror::new(reads.generation, locks.iter().map(|watched| watched.keys.clone()).collect());
         let mut watcher =
-            Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0 };
+            Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0, cluster };
         let Reading { values: read, at, evicted } = loop {
             match watcher.read().await {
                 Answer::Kept(reading) => break reading,
+                // A node whose slot holds no key has lost all. Of any others it says nothing.
+                Answer::NotHere => match watcher.has_keys().await? {
+                    true => return Some(watcher),
+                    false => break watcher.nothing(),
+                },
                 Answer::NotNow => watcher.ctx.wire_delay(EVERY).await,
                 Answer::Gone => return None,
             }
@@ -213,8 +160,10 @@ impl Watcher {
             lost.into_iter().for_each(|lost| watcher.tell(watcher.ctx.moment().0, lost));
             let came_back = {
                 let history = &watcher.stage.shared.get().history;
-                // The master has granted all that a replica has.
-                let is_master = history.was_master(watched.lock, watcher.host, history.events.len());
+                // The master has granted all that a replica has. In a cluster the node says later
+                // that it is one.
+                let is_master = watcher.cluster.is_none()
+                    && history.was_master(watched.lock, watcher.host, history.events.len());
                 let came_back = || watched.came_back(history, watcher.host, at, GainCause::Restart);
                 is_master.then(came_back).unwrap_or_default()
             };
@@ -239,24 +188,26 @@ impl Watcher {
     /// Watches until the node is gone, and records its last actions; the task outlives the node's
     /// host. Only the commands that a killed server had not yet sent to MONITOR stay unknown.
     pub(super) async fn watch(mut self, server: Rc<RealServer>, seen_until: Rc<Cell<Option<True>>>) {
+        let mut again = false;
         loop {
-            let gone = self.wait().await;
+            let gone = !again && self.wait().await;
             let answer = if gone { Answer::Gone } else { self.read().await };
             match answer {
                 Answer::NotNow => {}
                 Answer::Kept(reading) => {
                     let at = reading.at;
-                    if let Some(role) = role(&mut self.reader.connection).await
-                        && server.master.replace(role == Role::Master) != (role == Role::Master)
-                    {
-                        let now = self.ctx.moment().0;
-                        self.tell(now, EventKind::Became { role });
-                        if role == Role::Master {
-                            self.promoted(now, &reading);
-                        }
-                    }
+                    again = false;
+                    self.look_at_role(&server, Some(&reading)).await;
                     self.judge(reading, server.master.get());
                     seen_until.set(Some(self.true_time(at)));
+                }
+                Answer::NotHere => {
+                    // It may have taken the slot right after. Then the keys are read again at once.
+                    again = !self.look_at_role(&server, None).await && !again;
+                    self.mirror.end();
+                    let steps = self.mirror.take();
+                    self.judge_steps(steps, server.master.get());
+                    seen_until.set(Some(self.ctx.moment().0));
                 }
                 Answer::Gone => {
                     self.mirror.end();
@@ -273,6 +224,68 @@ impl Watcher {
                 }
             }
         }
+    }
+
+    /// Asks the node for its role, in a cluster for its view, and records a change of it, with the
+    /// holds that a new master lacks. Returns false if the node has become a master whose keys were
+    /// not read, and records nothing.
+    async fn look_at_role(&mut self, server: &RealServer, reading: Option<&Reading>) -> bool {
+        let connection = &mut self.reader.connection;
+        let (becomes, is_master, how) = match &mut self.cluster {
+            None => {
+                let Some(role) = role(connection).await else { return true };
+                let is_master = role == Role::Master;
+                if server.master.get() == is_master {
+                    return true;
+                }
+                (vec![EventKind::Became { role }], is_master, GainCause::Failover)
+            }
+            Some((slot, serving)) => {
+                let Some(view) = View::of(connection).await else { return true };
+                let how = view.serving(*slot);
+                server.view.replace(view);
+                if reading.is_none() && how.answers() && !serving.is_master() {
+                    return false;
+                }
+                if std::mem::replace(serving, how) == how {
+                    return true;
+                }
+                let history = &self.stage.shared.get().history;
+                let of_lock = |watched: &Watched| EventKind::Serves { lock: watched.lock, how };
+                let was = |lock| history.was_master(lock, self.host, history.events.len());
+                let is_back = self.locks.first().is_some_and(|watched| was(watched.lock));
+                let gain = if is_back { GainCause::Restart } else { GainCause::Failover };
+                (self.locks.iter().map(of_lock).collect(), how.is_master(), gain)
+            }
+        };
+        let now = self.ctx.moment().0;
+        let was_master = server.master.replace(is_master);
+        if was_master && !is_master {
+            // The clients' commands that came before.
+            let steps = self.mirror.end_as_master(Option::is_some);
+            self.judge_steps(steps, true);
+        }
+        becomes.into_iter().for_each(|what| self.tell(now, what));
+        if is_master && !was_master {
+            let known = Reading { values: self.mirror.done(), ..self.nothing() };
+            self.promoted(now, reading.unwrap_or(&known), how);
+        }
+        true
+    }
+
+    /// Returns true if the node of a cluster has keys in the slot of the locks.
+    async fn has_keys(&mut self) -> Option<bool> {
+        let (slot, _) = self.cluster?;
+        let mut count = redis::cmd("CLUSTER");
+        count.arg("COUNTKEYSINSLOT").arg(slot);
+        let count: u64 = count.query_async(&mut self.reader.connection).await.ok()?;
+        Some(count > 0)
+    }
+
+    /// Returns a reading of no keys, at this moment.
+    fn nothing(&self) -> Reading {
+        let values = vec![Value::default(); self.keys.len()];
+        Reading { values, at: self.ctx.wall(), evicted: self.evicted }
     }
 
     /// Waits until the keys should be read. Returns true if MONITOR has ended.
@@ -353,6 +366,9 @@ impl Watcher {
                 biased;
                 answer = &mut reading, if read.is_none() => match answer {
                     Ok(kept) => read = Some(kept),
+                    Err(error) if error.code().is_some_and(|code| ELSEWHERE.contains(&code)) => {
+                        return Answer::NotHere;
+                    }
                     Err(error) if error.is_io_error() || error.is_unrecoverable_error() => return Answer::Gone,
                     Err(_) => return Answer::NotNow,
                 },
@@ -401,8 +417,11 @@ impl Watcher {
         let true_time = self.true_time(at);
         self.each_lock(now, |watcher, watched, values, keys| {
             let queued = watched.queue(values, watcher);
-            // The master granted what a replica repeats.
-            if !master {
+            // The master granted what a replica repeats, and the node that a key came from what moved.
+            let moves = |name: &str| matches!(name, "MIGRATE" | "RESTORE-ASKING");
+            let moved =
+                watcher.cluster.is_some() && matches!(change, Change::Command { name, .. } if moves(name));
+            if !master || moved {
                 return watched.adopt(values, at, watcher);
             }
             let over = |early_ms| watched.state.first_expiry_ms().is_some_and(|at| at < wall_ms + early_ms);
@@ -460,14 +479,18 @@ impl Watcher {
     }
 
     /// Handles the promotion of the node from replica to master.
-    fn promoted(&mut self, now: True, reading: &Reading) {
+    fn promoted(&mut self, now: True, reading: &Reading, how: GainCause) {
         // A client may have written already. The read has its writes, which the node had not as a
         // replica.
         let before = self.mirror.begin_as_master(Option::is_some);
+        if before.is_none() {
+            // The data may have come from the master without commands.
+            self.mirror.check(&reading.values, reading.at);
+        }
         self.each_lock(before.as_ref().unwrap_or(&reading.values), |watcher, watched, values, _| {
             watched.adopt(values, reading.at, watcher);
-            let (host, how) = (watcher.host, GainCause::Failover);
-            let told = watched.promoted(&watcher.stage.shared.get().history, host, reading.at, how);
+            let history = &watcher.stage.shared.get().history;
+            let told = watched.promoted(history, watcher.host, reading.at, how);
             told.into_iter().for_each(|what| watcher.tell(now, what));
         });
     }

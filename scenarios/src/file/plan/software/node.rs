@@ -40,16 +40,12 @@ impl Software for PlannedNode {
 
     fn unreal(&self) -> Vec<String> {
         let no_redis = self.node.is_no_redis().then_some("is to do what no Redis 7 does".to_owned());
-        let cluster = self.nodes_conf.as_ref().map(|_| {
-            "is one of a cluster, and the addresses that its nodes tell each other lead past the links between real processes"
-                .to_owned()
-        });
         let lacks = match &self.server {
             None => Vec::new(),
             Some(Err(why)) => vec![why.clone()],
             Some(Ok(server)) => self.lacks(server),
         };
-        no_redis.into_iter().chain(cluster).chain(lacks).collect()
+        no_redis.into_iter().chain(lacks).collect()
     }
 
     fn is_process(&self) -> bool {

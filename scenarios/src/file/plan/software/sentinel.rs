@@ -9,12 +9,13 @@ use crate::{
     file::{
         plan::host::{PlannedHost, Software},
         scenario::{Scenario, group},
+        server::{Generation as Wanted, Server},
     },
     judge::history::HostKind,
 };
 
 /// A Sentinel of the run, not yet started.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct PlannedSentinel {
     /// Its initial configuration file.
     pub file: String,
@@ -22,6 +23,11 @@ pub struct PlannedSentinel {
     pub options: Vec<(String, String)>,
     /// The generation that it imitates.
     pub generation: Generation,
+    /// The generation that the file asks for, if it asks for one.
+    pub wanted: Option<Wanted>,
+    /// The real server, in a run with real servers. An error is the end of a sentence about the
+    /// Sentinel, if no server fits.
+    pub server: Option<Result<Server, String>>,
 }
 
 impl Software for PlannedSentinel {
@@ -30,8 +36,14 @@ impl Software for PlannedSentinel {
     }
 
     fn unreal(&self) -> Vec<String> {
-        let why = "is a Sentinel, and the addresses that Sentinels tell each other lead past the links between real processes";
-        vec![why.to_owned()]
+        match &self.server {
+            Some(Err(why)) => vec![why.clone()],
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_process(&self) -> bool {
+        true
     }
 
     fn words(&self) -> Vec<String> {
@@ -48,8 +60,8 @@ pub(super) fn hosts(scenario: &Scenario, entropy: &Entropy) -> Vec<PlannedHost> 
             let options =
                 sentinel.options_of_servers().map(|(name, value)| (name.to_owned(), value.to_owned()));
             let file = sentinel.file(scenario, &name);
-            let (options, generation) = (options.collect(), sentinel.generation());
-            let software = Rc::new(PlannedSentinel { file, options, generation });
+            let (options, generation, wanted) = (options.collect(), sentinel.generation(), sentinel.server);
+            let software = Rc::new(PlannedSentinel { file, options, generation, wanted, server: None });
             hosts.push(PlannedHost::draw(entropy, name, &sentinel.clock, software));
         }
     }
