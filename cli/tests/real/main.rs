@@ -2,6 +2,7 @@
 
 mod audit;
 mod gentle;
+mod groups;
 mod server;
 mod two_ways;
 mod unseen;

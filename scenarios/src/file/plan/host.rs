@@ -4,7 +4,7 @@ use std::{any::Any, fmt, rc::Rc};
 
 use lockstorm_world::Entropy;
 
-use super::PlannedNode;
+use super::{PlannedNode, PlannedSentinel};
 use crate::{
     file::scenario::{Clock, word},
     judge::history::HostKind,
@@ -64,10 +64,12 @@ impl PlannedHost {
 }
 
 impl PlannedHost {
-    /// Returns the name and version of the real server that a node runs on.
+    /// Returns the name and version of the real server that a node or Sentinel runs on.
     pub(crate) fn server(&self) -> Option<Box<str>> {
         let software: &dyn Any = &*self.software;
-        let server = software.downcast_ref::<PlannedNode>()?.server.as_ref()?;
+        let of_node = software.downcast_ref::<PlannedNode>().map(|node| &node.server);
+        let of_sentinel = software.downcast_ref::<PlannedSentinel>().map(|sentinel| &sentinel.server);
+        let server = of_node.or(of_sentinel)?.as_ref()?;
         Some(server.as_ref().ok()?.to_string().into())
     }
 }

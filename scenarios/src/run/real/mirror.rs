@@ -34,7 +34,7 @@ pub(super) enum From {
     Port(u16),
     /// The script or function that the last command of a connection called.
     Script,
-    /// A connection without a port.
+    /// A connection without a port, or of another process that the node dialed, such as its master.
     Elsewhere,
 }
 
@@ -72,6 +72,21 @@ impl<'a> Line<'a> {
         }
         words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect()
     }
+}
+
+/// Escapes bytes as MONITOR does between quotes.
+pub(super) fn escaped(bytes: &[u8]) -> String {
+    let escaped = bytes.iter().map(|byte| match byte {
+        b'\\' | b'"' => format!("\\{}", char::from(*byte)),
+        b'\n' => "\\n".to_owned(),
+        b'\r' => "\\r".to_owned(),
+        b'\t' => "\\t".to_owned(),
+        0x07 => "\\a".to_owned(),
+        0x08 => "\\b".to_owned(),
+        b' '..=b'~' => char::from(*byte).to_string(),
+        other => format!("\\x{other:02x}"),
+    });
+    escaped.collect()
 }
 
 /// Returns the byte of an escape, from the characters after its backslash.
@@ -233,6 +248,11 @@ impl<By: Clone> Mirror<By> {
         }
         self.steps.clear();
         None
+    }
+
+    /// Returns the time of the first step since the last read.
+    pub(super) fn first_at(&self) -> Option<Wall> {
+        self.steps.first().map(|step| step.at)
     }
 
     /// Returns the steps that a master took before it became a replica: up to the last one by a
@@ -521,5 +541,49 @@ mod tests {
         assert!(explained.iter().all(|explained| *explained));
         assert_eq!(told(&steps), [("c1", &read)]);
         assert_eq!(mirror.done(), read);
+    }
+
+    /// A key that moves between nodes of a cluster is gone at the one and complete at the other. The
+    /// payload is that of a Valkey 9.1.
+    #[test]
+    fn a_key_that_moves_is_gone_here_and_complete_there() {
+        let mut source = mirror(&[
+            ("c1", "HSET lock c1:1 1"),
+            ("m", "MIGRATE 127.1.0.1 7001 0 0 5000 REPLACE KEYS other lock"),
+        ]);
+        assert_eq!(source.done(), free());
+        let mut target = mirror(&[]);
+        let command = concat!(
+            r#""RESTORE-ASKING" "lock" "58724" "\x10\x0f\x0f\x00\x00\x00\x02\x00\x84c1:1\x05\x01\x01\xffP\x00 M"#,
+            r#"\x96\x00\xa2\x17\x8b\xb3" "REPLACE""#
+        );
+        let at = Wall::from_millis(BEGINS_MS);
+        target.begin(&Line { at, db: 0, from: From::Elsewhere, command }, "m".to_owned());
+        assert_eq!(target.done(), kept(&[("c1:1", "1")], Some(BEGINS_MS + 58_724)));
+    }
+
+    /// A master is made a replica, and gets the data of the new master.
+    #[test]
+    fn a_master_s_last_step_is_that_of_a_client() {
+        let mut mirror =
+            mirror(&[("c1", "HSET lock c1:1 1"), ("c1", "DEL lock"), ("master", "HSET lock c2:1 1")]);
+        let steps = mirror.end_as_master(|by| by == "c1");
+        assert_eq!(told(&steps), [("c1", &kept(&[("c1:1", "1")], None)), ("c1", &free())]);
+        assert_eq!(mirror.first_at(), Some(Wall::from_millis(BEGINS_MS + 2)));
+        assert_eq!(told(&mirror.take()), [("master", &kept(&[("c2:1", "1")], None))]);
+        assert_eq!(mirror.end_as_master(|by| by == "c1"), []);
+    }
+
+    #[test]
+    fn a_name_is_looked_for_as_monitor_writes_it() {
+        let rows: [(&[u8], &str); 4] = [
+            (b"lock:{a b}", "lock:{a b}"),
+            (b"a\"b\\c", "a\\\"b\\\\c"),
+            ("\u{437}".as_bytes(), "\\xd0\\xb7"),
+            (b"\n\r\t\x07\x08\x00\x7f", "\\n\\r\\t\\a\\b\\x00\\x7f"),
+        ];
+        for (name, expected) in rows {
+            assert_eq!(escaped(name), expected);
+        }
     }
 }

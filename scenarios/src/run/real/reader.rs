@@ -1,7 +1,7 @@
 //! The connections of a watcher to its node: one that reads the keys, and one with MONITOR.
 
 use bytes::Bytes;
-use lockstorm_world::{HostCtx, TcpStream};
+use lockstorm_world::{HostCtx, TcpStream, time::Wall};
 use redis::{AsyncConnectionConfig, Cmd, RedisConnectionInfo, RedisResult, aio::MultiplexedConnection};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines, ReadHalf};
 
@@ -45,6 +45,14 @@ pub(super) async fn connections(ctx: &HostCtx, reads: Reads) -> Option<Connectio
     Some((reader, monitor))
 }
 
+/// Opens a connection that waits for an entry of a stream, which no client writes. A master that
+/// becomes a replica ends it at that moment.
+pub(super) async fn tripwire(ctx: &HostCtx) -> Option<TcpStream> {
+    let mut stream = ctx.dial(ctx.name(), BACK_DOOR).await.ok()?;
+    stream.write_all(b"XREAD BLOCK 0 STREAMS (role) $\r\n").await.ok()?;
+    Some(stream)
+}
+
 /// The connection that reads the keys.
 pub(super) struct Reader {
     pub(super) connection: MultiplexedConnection,
@@ -81,4 +89,25 @@ pub(super) async fn role(connection: &mut MultiplexedConnection) -> Option<Role>
         redis::Value::BulkString(word) if word == b"master" => Some(Role::Master),
         _ => Some(Role::Replica),
     }
+}
+
+/// The state of the keys at one moment.
+#[derive(Debug, Default)]
+pub(super) struct Reading {
+    pub(super) values: Vec<Value>,
+    pub(super) at: Wall,
+    /// The number of keys that the server had evicted.
+    pub(super) evicted: u64,
+}
+
+/// The outcome of reading the keys.
+pub(super) enum Answer {
+    /// The keys and the time of the read.
+    Kept(Reading),
+    /// The server refused: it runs a script, or loads its data.
+    NotNow,
+    /// The node of a cluster does not serve the slot of the locks, or not all its keys.
+    NotHere,
+    /// The connection is closed.
+    Gone,
 }

@@ -14,12 +14,12 @@ use lockstorm_world::{
     HostCtx, TcpStream,
     time::{True, Wall},
 };
-use tokio::io::{BufReader, Lines, ReadHalf};
+use tokio::io::{AsyncReadExt, BufReader, Lines, ReadHalf};
 
 use super::{
     RealServer,
-    mirror::{From, Line, Mirror, Step},
-    reader::{Connections, Reader, connections, read, role},
+    mirror::{From, Line, Mirror, Step, escaped},
+    reader::{Answer, Connections, Reader, Reading, connections, read, role, tripwire},
     view::View,
 };
 use crate::{
@@ -41,30 +41,6 @@ const EVERY: Duration = Duration::from_millis(50);
 /// grant's time from MONITOR, and the server computed the expiry slightly earlier.
 const EARLY_MS: i64 = 10;
 
-/// Escapes bytes as MONITOR does between quotes.
-fn escaped(bytes: &[u8]) -> String {
-    let escaped = bytes.iter().map(|byte| match byte {
-        b'\\' | b'"' => format!("\\{}", char::from(*byte)),
-        b'\n' => "\\n".to_owned(),
-        b'\r' => "\\r".to_owned(),
-        b'\t' => "\\t".to_owned(),
-        0x07 => "\\a".to_owned(),
-        0x08 => "\\b".to_owned(),
-        b' '..=b'~' => char::from(*byte).to_string(),
-        other => format!("\\x{other:02x}"),
-    });
-    escaped.collect()
-}
-
-/// The state of the keys at one moment.
-#[derive(Debug, Default)]
-struct Reading {
-    values: Vec<Value>,
-    at: Wall,
-    /// The number of keys that the server had evicted.
-    evicted: u64,
-}
-
 /// The cause of a change of the keys.
 enum Change<'a> {
     /// A command, of a client of the scenario or of another program.
@@ -78,16 +54,17 @@ enum Change<'a> {
     },
 }
 
-/// The outcome of reading the keys.
-enum Answer {
-    /// The keys and the time of the read.
-    Kept(Reading),
-    /// The server refused: it runs a script, or loads its data.
-    NotNow,
-    /// The node of a cluster does not serve the slot of the locks, or not all its keys.
-    NotHere,
-    /// The connection is closed.
-    Gone,
+/// Returns true if Sentinels may change the role of the nodes.
+fn is_watched(stage: &Stage, cluster: Option<(u16, Serving)>) -> bool {
+    cluster.is_none() && !stage.plan.scenario.sentinel.is_empty()
+}
+
+/// Waits until a tripwire ends. Returns true if the node has said that its role is another.
+async fn tripped(wire: &mut Option<TcpStream>) -> bool {
+    match wire {
+        Some(wire) => wire.read_u8().await.is_ok(),
+        None => std::future::pending().await,
+    }
 }
 
 /// Watches the node on one host until it is gone.
@@ -108,6 +85,12 @@ pub(super) struct Watcher {
     evicted: u64,
     /// In a cluster, the slot of the locks, and how the node served it when it was last asked.
     cluster: Option<(u16, Serving)>,
+    /// False while the node refuses to read the keys.
+    is_read: bool,
+    /// The connection that ends when the node becomes a replica, under Sentinels, and the moment at
+    /// which it ended.
+    tripwire: Option<TcpStream>,
+    tripped: Option<True>,
 }
 
 /// The words that begin the refusals of a node of a cluster to serve keys.
@@ -139,8 +122,24 @@ impl Watcher {
         let names = stage.plan.judged().map(|lock| escaped(lock.key.as_bytes())).collect();
         let mirror =
             Mirror::new(reads.generation, locks.iter().map(|watched| watched.keys.clone()).collect());
-        let mut watcher =
-            Watcher { ctx, stage, host, keys, names, reader, monitor, mirror, locks, evicted: 0, cluster };
+        let (evicted, is_read, tripped) = (0, true, None);
+        let tripwire = if is_watched(&stage, cluster) { tripwire(&ctx).await } else { None };
+        let mut watcher = Watcher {
+            ctx,
+            stage,
+            host,
+            keys,
+            names,
+            reader,
+            monitor,
+            mirror,
+            locks,
+            evicted,
+            cluster,
+            is_read,
+            tripwire,
+            tripped,
+        };
         let Reading { values: read, at, evicted } = loop {
             match watcher.read().await {
                 Answer::Kept(reading) => break reading,
@@ -193,16 +192,17 @@ impl Watcher {
             let gone = !again && self.wait().await;
             let answer = if gone { Answer::Gone } else { self.read().await };
             match answer {
-                Answer::NotNow => {}
+                Answer::NotNow => again = false,
                 Answer::Kept(reading) => {
                     let at = reading.at;
-                    again = false;
+                    (again, self.is_read) = (false, true);
                     self.look_at_role(&server, Some(&reading)).await;
                     self.judge(reading, server.master.get());
                     seen_until.set(Some(self.true_time(at)));
                 }
                 Answer::NotHere => {
                     // It may have taken the slot right after. Then the keys are read again at once.
+                    self.is_read = false;
                     again = !self.look_at_role(&server, None).await && !again;
                     self.mirror.end();
                     let steps = self.mirror.take();
@@ -221,6 +221,11 @@ impl Watcher {
                         return;
                     };
                     (self.reader, self.monitor) = (reader, monitor);
+                    if is_watched(&self.stage, self.cluster) {
+                        (self.tripwire, self.tripped) = (tripwire(&self.ctx).await, None);
+                    }
+                    // Whoever ended the connection may have changed the role.
+                    again = true;
                 }
             }
         }
@@ -236,6 +241,7 @@ impl Watcher {
                 let Some(role) = role(connection).await else { return true };
                 let is_master = role == Role::Master;
                 if server.master.get() == is_master {
+                    self.tripped = None;
                     return true;
                 }
                 (vec![EventKind::Became { role }], is_master, GainCause::Failover)
@@ -258,17 +264,28 @@ impl Watcher {
                 (self.locks.iter().map(of_lock).collect(), how.is_master(), gain)
             }
         };
-        let now = self.ctx.moment().0;
+        let mut now = self.ctx.moment().0;
         let was_master = server.master.replace(is_master);
+        let mut before = None;
         if was_master && !is_master {
             // The clients' commands that came before.
             let steps = self.mirror.end_as_master(Option::is_some);
             self.judge_steps(steps, true);
+            now = self.tripped.unwrap_or(now);
+        } else if is_master && !was_master {
+            // A client may have written already. The read has its writes, which the node had not as
+            // a replica.
+            before = self.mirror.begin_as_master(Option::is_some);
+            let first = self.mirror.first_at().map(|at| self.true_time(at));
+            now = first.map_or(now, |first| first.min(now));
         }
         becomes.into_iter().for_each(|what| self.tell(now, what));
         if is_master && !was_master {
             let known = Reading { values: self.mirror.done(), ..self.nothing() };
-            self.promoted(now, reading.unwrap_or(&known), how);
+            self.promoted(now, reading.unwrap_or(&known), before, how);
+        }
+        if is_watched(&self.stage, self.cluster) && is_master {
+            (self.tripwire, self.tripped) = (tripwire(&self.ctx).await, None);
         }
         true
     }
@@ -300,6 +317,12 @@ impl Watcher {
                     if self.take_in(&told) {
                         return false;
                     }
+                }
+                ended = tripped(&mut self.tripwire) => {
+                    self.tripwire = None;
+                    // The node itself says so if it is up.
+                    self.tripped = ended.then(|| self.ctx.moment().0);
+                    return false;
                 }
                 () = &mut alarm => return false,
             }
@@ -338,6 +361,10 @@ impl Watcher {
         let concerns = matches!(&*line.name(), "FLUSHALL" | "FLUSHDB")
             || self.names.iter().any(|name| line.command.contains(name));
         if concerns {
+            // Another node of a cluster moves keys, and acts for no client.
+            let by = by.filter(|(host, _)| {
+                self.cluster.is_none() || **host == *self.ctx.name() || !self.is_node(host)
+            });
             let client = by.and_then(|(host, port)| Some((*self.stage.hosts.get(&*host)?, port)));
             if let Some((client, _)) = client {
                 let mut recorder = self.stage.shared.get();
@@ -350,6 +377,10 @@ impl Watcher {
             self.mirror.begin(&line, sender);
         }
         concerns
+    }
+
+    fn is_node(&self, host: &str) -> bool {
+        self.stage.nodes.borrow().contains_key(host)
     }
 
     /// Reads the keys, and processes the lines of MONITOR up to the read itself, which gives its
@@ -389,6 +420,9 @@ impl Watcher {
     /// Returns the time until 1 ms after the first expiry of a hold, by the wall clock. From then
     /// on a read finds the key expired.
     fn until_expiry(&self) -> Option<Duration> {
+        if !self.is_read {
+            return None;
+        }
         let expires_ms = self.locks.iter().filter_map(|watched| watched.state.first_expiry_ms()).min();
         let left = expires_ms? + 1 - self.ctx.wall().as_millis();
         Some(Duration::from_millis(u64::try_from(left.max(1)).unwrap_or(1)))
@@ -478,11 +512,9 @@ impl Watcher {
         self.stage.fail(&self.ctx, why);
     }
 
-    /// Handles the promotion of the node from replica to master.
-    fn promoted(&mut self, now: True, reading: &Reading, how: GainCause) {
-        // A client may have written already. The read has its writes, which the node had not as a
-        // replica.
-        let before = self.mirror.begin_as_master(Option::is_some);
+    /// Handles the promotion of the node from replica to master, with the keys that it had `before`
+    /// its clients changed them, if they have.
+    fn promoted(&mut self, now: True, reading: &Reading, before: Option<Vec<Value>>, how: GainCause) {
         if before.is_none() {
             // The data may have come from the master without commands.
             self.mirror.check(&reading.values, reading.at);
@@ -537,23 +569,5 @@ impl Names for Watcher {
 
     fn name_of(&self, client: Host) -> Option<Box<str>> {
         self.stage.shared.get().name_of(client)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_name_is_looked_for_as_monitor_writes_it() {
-        let rows: [(&[u8], &str); 4] = [
-            (b"lock:{a b}", "lock:{a b}"),
-            (b"a\"b\\c", "a\\\"b\\\\c"),
-            ("\u{437}".as_bytes(), "\\xd0\\xb7"),
-            (b"\n\r\t\x07\x08\x00\x7f", "\\n\\r\\t\\a\\b\\x00\\x7f"),
-        ];
-        for (name, expected) in rows {
-            assert_eq!(escaped(name), expected);
-        }
     }
 }
