@@ -178,7 +178,6 @@ impl Latch {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::audit::{Audit, Settings, findings::Finding};
 
     /// Gives commands with their seconds and the ports of their connections.
