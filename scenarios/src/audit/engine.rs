@@ -317,8 +317,8 @@ impl Audit {
         nodes[node].sweep(findings);
     }
 
-    /// Returns true if the key is that of a lock, which this call may make it by `own`, its commands
-    /// on the key.
+    /// Returns true if the key is that of a lock. This call may make it one by `own`, its commands on
+    /// the key.
     fn is_tracked(
         &mut self,
         node: usize,

@@ -66,7 +66,8 @@ impl Audit {
     }
 
     /// Begins a gap in a node's commands: any hold may end within it, and its clients may reconnect
-    /// under other addresses. The node's next command makes its holds unsure. If the node is replaced instead, as after a crash, it had them until then.
+    /// under other addresses. The node's next command makes its holds unsure. If the node is
+    /// replaced instead, as after a crash, it had them until then.
     pub fn gap(&mut self, node: usize) {
         let Some(node) = self.nodes.get_mut(node) else { return };
         node.open = None;
