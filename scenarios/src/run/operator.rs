@@ -47,7 +47,8 @@ pub(super) trait Operated {
     fn keys_of(&self, _slot: u16) -> Vec<String> {
         Vec::new()
     }
-    /// Returns true if it is a process of the operating system, of which only its answers are known.
+    /// Returns true if it is a process of the operating system, of which only its answers are
+    /// known.
     fn is_process(&self) -> bool {
         false
     }

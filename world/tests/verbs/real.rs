@@ -77,8 +77,8 @@ fn a_reset_in_real_time_is_of_no_connection_but_those_between_its_two_hosts() {
     }
 }
 
-/// Host `c` cannot reach `s` before the cut is over, and `d` can. A connection from an address of no
-/// host is closed, because nobody knows its link.
+/// Host `c` cannot reach `s` before the cut is over, and `d` can. A connection from an address of
+/// no host is closed, because its link is unknown.
 #[cfg(target_os = "linux")]
 #[test]
 fn a_door_leads_over_the_link_from_the_host_whose_address_dials_it() {

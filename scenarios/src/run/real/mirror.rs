@@ -543,8 +543,8 @@ mod tests {
         assert_eq!(mirror.done(), read);
     }
 
-    /// A key that moves between nodes of a cluster is gone at the one and complete at the other. The
-    /// payload is that of a Valkey 9.1.
+    /// A key that moves between nodes of a cluster is gone at the one and complete at the other.
+    /// The payload is that of a Valkey 9.1.
     #[test]
     fn a_key_that_moves_is_gone_here_and_complete_there() {
         let mut source = mirror(&[

@@ -224,7 +224,7 @@ impl Watcher {
                     if is_watched(&self.stage, self.cluster) {
                         (self.tripwire, self.tripped) = (tripwire(&self.ctx).await, None);
                     }
-                    // Whoever ended the connection may have changed the role.
+                    // The client that ended the connection may have changed the role.
                     again = true;
                 }
             }
@@ -451,7 +451,8 @@ impl Watcher {
         let true_time = self.true_time(at);
         self.each_lock(now, |watcher, watched, values, keys| {
             let queued = watched.queue(values, watcher);
-            // The master granted what a replica repeats, and the node that a key came from what moved.
+            // The master granted what a replica repeats, and the node that a key came from what
+            // moved.
             let moves = |name: &str| matches!(name, "MIGRATE" | "RESTORE-ASKING");
             let moved =
                 watcher.cluster.is_some() && matches!(change, Change::Command { name, .. } if moves(name));
