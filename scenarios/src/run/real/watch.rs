@@ -203,11 +203,14 @@ impl Watcher {
                 Answer::NotHere => {
                     // It may have taken the slot right after. Then the keys are read again at once.
                     self.is_read = false;
-                    again = !self.look_at_role(&server, None).await && !again;
-                    self.mirror.end();
-                    let steps = self.mirror.take();
-                    self.judge_steps(steps, server.master.get());
-                    seen_until.set(Some(self.ctx.moment().0));
+                    let is_known = self.look_at_role(&server, None).await;
+                    again = !is_known && !again;
+                    if is_known {
+                        self.mirror.end();
+                        let steps = self.mirror.take();
+                        self.judge_steps(steps, server.master.get());
+                        seen_until.set(Some(self.ctx.moment().0));
+                    }
                 }
                 Answer::Gone => {
                     self.mirror.end();
