@@ -525,8 +525,8 @@ impl Watcher {
         }
         self.each_lock(before.as_ref().unwrap_or(&reading.values), |watcher, watched, values, _| {
             watched.adopt(values, reading.at, watcher);
-            let history = &watcher.stage.shared.get().history;
-            let told = watched.promoted(history, watcher.host, reading.at, how);
+            let host = watcher.host;
+            let told = watched.promoted(&watcher.stage.shared.get().history, host, reading.at, how);
             told.into_iter().for_each(|what| watcher.tell(now, what));
         });
     }
