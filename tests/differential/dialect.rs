@@ -25,7 +25,6 @@ const LEFT_OUT: &[&str] = &[
     "LOLWUT",
     "MEMORY",
     "MODULE",
-    "MSETEX",
     "SLOWLOG",
     "XACKDEL",
     "XDELEX",

@@ -65,7 +65,7 @@ pub(super) fn tips(spec: &Spec) -> &'static [&'static str] {
             &["nondeterministic_output", "request_policy:all_nodes", "response_policy:special"]
         }
         "mget" => &["request_policy:multi_shard"],
-        "mset" => &["request_policy:multi_shard", "response_policy:all_succeeded"],
+        "mset" | "msetex" => &["request_policy:multi_shard", "response_policy:all_succeeded"],
         "msetnx" => &["request_policy:multi_shard", "response_policy:agg_min"],
         "randomkey" => &["request_policy:all_shards", "nondeterministic_output"],
         "scan" => &["nondeterministic_output", "request_policy:special"],

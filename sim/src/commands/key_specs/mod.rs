@@ -77,7 +77,10 @@ pub enum Find {
         limit: usize,
     },
     /// The argument at the start is the number of keys, which follow it.
-    Counted,
+    Counted {
+        /// Distance between keys.
+        step: usize,
+    },
     /// Only the command itself determines it.
     Unknown,
 }
@@ -175,10 +178,11 @@ fn by_specs(specs: &[KeySpec], args: &[Bytes]) -> Option<Vec<KeyUse>> {
                 let part = args.len().checked_sub(first)? / limit;
                 (first, (first + part) as i64 + i64::from(last), step)
             }
-            Find::Counted => {
+            Find::Counted { step } => {
                 let count = integer(args.get(first)?).ok().filter(|count| *count >= 0)?;
                 // Redis uses the lower 32 bits of the count.
-                (first + 1, first as i64 + i64::from(count as i32), 1)
+                let last = first as i64 + (i64::from(count as i32) - 1) * step as i64 + 1;
+                (first + 1, last, step)
             }
             Find::Unknown => return None,
         };
@@ -295,4 +299,20 @@ fn migrate(args: &[Bytes]) -> Vec<KeyUse> {
         };
     }
     if args.len() > 3 { vec![KeyUse { at: 3, flags }] } else { Vec::new() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::commands::ALL;
+
+    /// Without a row, no rule of a user would apply to the keys, and no node of a cluster would
+    /// redirect the command.
+    #[test]
+    fn every_command_with_keys_has_specifications() {
+        for spec in ALL.iter().copied().flatten() {
+            let has_keys = !matches!(spec.keys, Keys::None);
+            assert!(!has_keys || !key_specs(spec).is_empty(), "{}", spec.name);
+        }
+    }
 }

@@ -44,7 +44,7 @@ const fn keys(at: usize, last: i32, step: usize, flags: &[KeyFlags]) -> KeySpec 
 
 /// The keys that follow an argument, which is their number.
 const fn counted(at: usize, flags: &[KeyFlags]) -> KeySpec {
-    spec(Begin::Index(at), Find::Counted, flags)
+    spec(Begin::Index(at), Find::Counted { step: 1 }, flags)
 }
 
 /// Names of commands, and the specifications that they share.
@@ -71,6 +71,7 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
         &[key(1, &[RW, ACCESS, UPDATE])],
     ),
     ("del unlink", &[keys(1, -1, 1, &[RM, DELETE])]),
+    ("delifeq", &[key(1, &[RM, DELETE])]),
     (
         "eval",
         &[counted(2, &[RW, ACCESS, UPDATE])
@@ -139,6 +140,7 @@ pub(super) static ROWS: &[(&str, &[KeySpec])] = &[
         ],
     ),
     ("mset", &[keys(1, -1, 2, &[OW, UPDATE])]),
+    ("msetex", &[spec(Begin::Index(1), Find::Counted { step: 2 }, &[OW, UPDATE])]),
     ("msetnx", &[keys(1, -1, 2, &[OW, INSERT])]),
     ("pfcount", &[keys(1, -1, 1, &[RW, ACCESS]).because("the cached cardinality may be written")]),
     ("pfdebug", &[key(2, &[RW, ACCESS])]),

@@ -158,13 +158,14 @@ fn key_spec(keys: &KeySpec) -> Reply {
             "range",
             vec![("lastkey", i64::from(last).into()), ("keystep", step.into()), ("limit", limit.into())],
         ),
-        Find::Counted => {
-            let one = Reply::Integer(1);
-            typed(
-                "keynum",
-                vec![("keynumidx", Reply::Integer(0)), ("firstkey", one.clone()), ("keystep", one)],
-            )
-        }
+        Find::Counted { step } => typed(
+            "keynum",
+            vec![
+                ("keynumidx", Reply::Integer(0)),
+                ("firstkey", Reply::Integer(1)),
+                ("keystep", Reply::Integer(step as i64)),
+            ],
+        ),
         Find::Unknown => typed("unknown", Vec::new()),
     };
     let notes = (!keys.notes.is_empty()).then(|| ("notes", Reply::bulk(keys.notes)));

@@ -15,6 +15,7 @@ mod incrbyfloat;
 mod lcs;
 mod mget;
 mod mset;
+mod msetex;
 mod msetnx;
 mod options;
 mod psetex;
@@ -44,6 +45,7 @@ pub(super) const ALL: &[&Spec] = &[
     &lcs::SPEC,
     &mget::SPEC,
     &mset::SPEC,
+    &msetex::SPEC,
     &msetnx::SPEC,
     &psetex::SPEC,
     &set::SPEC,
