@@ -336,7 +336,13 @@ impl Engine {
             Ok((false, error)) => error.to_string().map(|text| format!("ERR {text}")),
             Err(error) => Err(error),
         };
-        let why = failed.unwrap_or_else(|error| format!("ERR {error}"));
+        let mut why = failed.unwrap_or_else(|error| format!("ERR {error}"));
+        if self.generation.is_valkey() {
+            if let Some(rest) = why.strip_prefix("ERR Library names can only ") {
+                return Err(format!("Function names can only {rest}"));
+            }
+            why = why.replace("redis.register_function", "server.register_function");
+        }
         Err(format!("Error registering functions: {why}"))
     }
 
