@@ -206,6 +206,13 @@ impl Hash {
         rule.is_past(when_ms).then_some(field)
     }
 
+    /// Removes the fields that are past their time.
+    pub fn drop_expired(&mut self, rule: ExpiryRule) {
+        while let Some(field) = self.next_expired(rule).cloned() {
+            self.remove(&field);
+        }
+    }
+
     /// Returns true if a field is past its time.
     pub fn is_expired(&self, field: &[u8], rule: ExpiryRule) -> bool {
         self.times().is_some_and(|times| times.is_past(field, rule))

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, int32},
     effect::Class,
+    keyspace::Value,
     resp::Reply,
 };
 
@@ -37,7 +38,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if source == destination && db == ctx.db {
         return Err(Error::SAME_OBJECT);
     }
-    let Some(entry) = ctx.lookup_read(source).cloned() else { return Ok(Reply::Integer(0)) };
+    let Some(mut entry) = ctx.lookup_read(source).cloned() else { return Ok(Reply::Integer(0)) };
+    // Valkey leaves fields that have expired behind, even if none remains.
+    if ctx.node.config.generation.is_valkey()
+        && let Value::Hash(hash) = &mut entry.value
+    {
+        hash.drop_expired(ctx.field_rule());
+    }
     let copied = ctx.in_db(db, |ctx| {
         if ctx.exists_for_write(destination) {
             if !replace {
