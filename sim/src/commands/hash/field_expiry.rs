@@ -54,9 +54,9 @@ fn parse_valkey<'a>(
     unit: Unit,
     command: &str,
 ) -> Result<Parsed<'a>, Error> {
-    // An unknown condition counts more than missing fields.
+    // An unknown condition counts more than missing fields, but not more than a missing FIELDS.
     let at = valkey_place(args, 3, 1).or_else(|missing| {
-        Conditions::parse(&args[3..word_fields(args, 3)])?;
+        Conditions::parse(&args[3..word_fields(args, 3)?])?;
         Err(missing)
     })?;
     let (words, fields) = (&args[3..at], valkey_fields(args, at, 1)?);

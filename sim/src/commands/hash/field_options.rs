@@ -131,9 +131,9 @@ impl<'a> Options<'a> {
     /// Parses the options as Valkey does: an option may be repeated, but not be followed by one
     /// that excludes it. The numbers are checked later.
     fn of_valkey(args: &'a [Bytes], width: usize, sets: bool) -> Result<Options<'a>, Error> {
-        // An unknown option counts more than missing fields.
+        // An unknown option counts more than missing fields, but not more than a missing FIELDS.
         let place = valkey_place(args, 2, width);
-        let end = place.clone().unwrap_or_else(|_| word_fields(args, 2));
+        let end = place.clone().or_else(|_| word_fields(args, 2))?;
         let mut parsed = Options::default();
         let mut way: Option<Vec<u8>> = None;
         let mut at = 2;

@@ -80,9 +80,9 @@ pub(super) fn valkey_place(args: &[Bytes], from: usize, width: usize) -> Result<
     (from..end).find(|at| is(&args[*at], "fields")).ok_or(COUNT)
 }
 
-/// Returns the index of the word FIELDS, or the end of the words.
-pub(super) fn word_fields(args: &[Bytes], from: usize) -> usize {
-    (from..args.len()).find(|at| is(&args[*at], "fields")).unwrap_or(args.len())
+/// Returns the index of the word FIELDS, even if no field follows.
+pub(super) fn word_fields(args: &[Bytes], from: usize) -> Result<usize, Error> {
+    (from..args.len()).find(|at| is(&args[*at], "fields")).ok_or(COUNT)
 }
 
 /// Parses the number of fields behind the word FIELDS at `args[at]`, as Valkey does; returns the
