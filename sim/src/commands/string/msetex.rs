@@ -64,7 +64,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some(when_ms) = when_ms {
         // A replica must not count from the time at which it gets the command.
         let mut command: Vec<Bytes> = args[..2 + len].to_vec();
-        command.extend(options.only_if_exists.map(|exists| if exists { "XX".into() } else { "NX".into() }));
+        let condition = options.only_if_exists.map(|exists| if exists { "XX" } else { "NX" });
+        command.extend(condition.map(Bytes::from));
         command.extend(["PXAT".into(), Bytes::from(when_ms.to_string())]);
         ctx.propagate_as(vec![command]);
     }
