@@ -286,6 +286,7 @@
 //! | `recover` | the outcome of a request whose reply is lost |
 //! | `guard`, `keeper` | a held lock, and its release |
 //! | `acquire` | acquiring a lock on one master |
+//! | `acquire_options` | an acquisition as the application configures it |
 //! | `lock`, `client`, `close` | the handles, the client and its end |
 //! | `blocking` | the client for programs without a runtime |
 //! | `locks/` | one folder per kind: Rust and Lua side by side |
@@ -329,6 +330,7 @@ mod recover;
 mod guard;
 mod keeper;
 mod acquire;
+mod acquire_options;
 mod lock;
 mod client;
 mod close;
@@ -336,6 +338,7 @@ mod close;
 pub mod blocking;
 mod locks;
 
+pub use acquire_options::{Acquire, Done};
 pub use address::{Address, Sentinels};
 pub use client::{Builder, Client};
 pub use close::Unfinished;
@@ -345,12 +348,10 @@ pub use env::{Boottime, BoxStream, Env, Monotonic, Stream, TokioEnv, Wall};
 pub use error::{Error, ErrorKind, Result};
 pub use futures_util::future::BoxFuture;
 pub use guard::{FencedGuard, Got, Guard, LockGuard, OfLock, Token};
-pub use lock::{Acquire, Done, FencedLock, Handle, Lock, Object, OnMaster, TryAcquire};
+pub use lock::{FencedLock, Handle, Lock, Lockable, Object, OnMaster};
 pub use locks::latch::Latch;
-pub use locks::multi::{AcquireAll, HeldMember, MultiGuard, MultiLock, MultiLockBuilder, TryAcquireAll};
-pub use locks::permit_semaphore::{
-    AcquirePermits, PermitGuard, PermitId, PermitIds, PermitSemaphore, TryAcquirePermits,
-};
+pub use locks::multi::{HeldMember, MultiGuard, MultiLock, MultiLockBuilder, OnAll};
+pub use locks::permit_semaphore::{PermitGuard, PermitId, PermitIds, PermitSemaphore};
 pub use locks::rate_limiter::{RateConfig, RateLimiter, RateMode};
 pub use locks::read_write::ReadWriteLock;
 pub use locks::redlock::{OnMajority, Redlock, RedlockBuilder};

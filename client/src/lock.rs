@@ -1,13 +1,12 @@
 //! Lock handles: the calls that all kinds of lock have in common.
 
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use redis::{Cmd, Value};
 
 use crate::acquire::Acquisition;
+use crate::acquire_options::{Acquire, AcquireOptions, Done};
 use crate::attempt::{LockKind, Taken, read_number, remaining};
 use crate::config::millis;
 use crate::error::{Error, Result};
@@ -22,15 +21,15 @@ use crate::session::Session;
 use crate::wait::WaitLimit;
 use crate::wire::fencing_token;
 
-/// A kind of lock that a [`Handle`] can stand for. The trait is sealed: only the kinds of this
-/// crate implement it. Use it as a bound to write code that is generic over locks:
+/// A lock, or several locks at once, that a [`Handle`] can stand for. The trait is sealed: only the
+/// kinds of this crate implement it. Use it as a bound to write code that is generic over locks:
 ///
 /// ```
 /// # use std::time::Duration;
-/// use lockstorm_client::{Handle, Object, Result};
+/// use lockstorm_client::{Handle, Lockable, MultiLock, Result};
 ///
 /// /// Does `work` alone, under a lock of whatever kind.
-/// async fn alone<O: Object>(lock: &Handle<O>, work: impl AsyncFnOnce()) -> Result<bool> {
+/// async fn alone<O: Lockable>(lock: &Handle<O>, work: impl AsyncFnOnce()) -> Result<bool> {
 ///     let done = lock.with(Duration::from_secs(2), async |_| work().await).await?;
 ///     done.map_or(Ok(false), |done| done.released.map(|()| true))
 /// }
@@ -38,34 +37,49 @@ use crate::wire::fencing_token;
 /// # async fn main() -> Result<()> {
 /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
 /// # let client = lockstorm_client::Client::connect(&server.url()).await?;
-/// assert!(alone(&client.lock("stock"), async || ()).await?);
-/// assert!(alone(&client.fenced_lock("file"), async || ()).await?);
+/// let (stock, file) = (client.lock("stock"), client.fenced_lock("file"));
+/// assert!(alone(&stock, async || ()).await?);
+/// assert!(alone(&file, async || ()).await?);
+/// let both = MultiLock::builder().member(&stock).member(&file).build()?;
+/// assert!(alone(&both, async || ()).await?);
 /// # Ok(()) }
 /// ```
-pub trait Object: sealed::Acquirable {}
+pub trait Lockable: sealed::Acquirable {}
 
-impl<O: sealed::Acquirable> Object for O {}
+impl<O: sealed::Acquirable> Lockable for O {}
+
+/// A kind of lock with one key: every [`Lockable`] but a [`MultiLock`](crate::MultiLock), whose
+/// members these are. The trait is sealed.
+pub trait Object: Lockable + sealed::Single {}
+
+impl<O: sealed::Single> Object for O {}
 
 pub(crate) mod sealed {
+    use std::fmt::Debug;
     use std::time::Duration;
 
+    use crate::acquire_options::{AcquireOptions, sealed::Releasable};
     use crate::error::Result;
     use crate::guard::{Guard, OfLock};
-    use crate::lock::{AcquireOptions, Sessions};
+    use crate::lock::Sessions;
     use crate::owner::OwnerId;
 
-    /// The operations in which one kind of lock differs from another.
-    pub trait Acquirable: Clone + Send + Sync + 'static {
+    /// The acquisition, in which one kind of lock differs from another.
+    pub trait Acquirable: Clone + Debug + Send + Sync + 'static {
+        type Guard: Releasable;
+
+        fn acquire(self, options: AcquireOptions)
+        -> impl Future<Output = Result<Option<Self::Guard>>> + Send;
+    }
+
+    /// The further operations of a lock with one key.
+    pub trait Single: Acquirable<Guard = Guard<<Self as Single>::Got>> {
         type Got: OfLock;
 
         fn key(&self) -> &str;
 
         fn sessions(&self) -> Sessions<'_>;
 
-        fn acquire(
-            self,
-            options: AcquireOptions,
-        ) -> impl Future<Output = Result<Option<Guard<Self::Got>>>> + Send;
         fn is_locked(&self) -> impl Future<Output = Result<bool>> + Send;
         fn hold_count(&self, owner: OwnerId) -> impl Future<Output = Result<u64>> + Send;
         fn remaining(&self) -> impl Future<Output = Result<Option<Duration>>> + Send;
@@ -73,10 +87,11 @@ pub(crate) mod sealed {
     }
 }
 
-/// A handle on a named lock. Cheap to clone; it holds nothing by itself. All kinds of lock have the
-/// same calls: [`Lock`], [`FencedLock`], [`Redlock`](crate::Redlock).
+/// A handle on a named lock, or on [several](crate::MultiLock). Cheap to clone; it holds nothing by
+/// itself. All kinds of lock have the same calls: [`Lock`], [`FencedLock`],
+/// [`Redlock`](crate::Redlock).
 #[derive(Clone)]
-pub struct Handle<O: Object>(pub(crate) O);
+pub struct Handle<O: Lockable>(pub(crate) O);
 
 /// The handle of a lock on one master: [`Client::lock`](crate::Client::lock),
 /// [`Client::fair_lock`](crate::Client::fair_lock).
@@ -86,7 +101,7 @@ pub type Lock = Handle<OnMaster<()>>;
 /// [`Client::fenced_lock`](crate::Client::fenced_lock).
 pub type FencedLock = Handle<OnMaster<Token>>;
 
-impl<O: Object> Handle<O> {
+impl<O: Lockable> Handle<O> {
     /// Waits until the lock is granted, without a time limit. If no lease is set, the watchdog
     /// renews the lock every third of [`watchdog_timeout`](crate::Builder::watchdog_timeout) until
     /// it is released.
@@ -123,16 +138,17 @@ impl<O: Object> Handle<O> {
     ///   too few servers answer in each of as many consecutive attempts as the first client's
     ///   configuration allows. If so many servers refuse for good that the others are no quorum,
     ///   their refusal is returned without further attempts.
-    pub fn acquire(&self) -> Acquire<O::Got> {
-        Acquire(self.pending(WaitLimit::Unbounded))
+    pub fn acquire(&self) -> Acquire<O::Guard> {
+        let object = self.0.clone();
+        Acquire::unbounded(|options| object.acquire(options))
     }
 
     /// Takes the lock if it is free now, without waiting.
     ///
     /// # Errors
     /// As [`Handle::acquire`]; a [`Redlock`](crate::Redlock) fails after one attempt.
-    pub fn try_acquire(&self) -> TryAcquire<O::Got> {
-        TryAcquire(self.pending(WaitLimit::NoWait))
+    pub fn try_acquire(&self) -> Acquire<Option<O::Guard>> {
+        self.limited(WaitLimit::NoWait)
     }
 
     /// Waits for the lock, for at most `wait`. Returns `None` if another owner has it. A request
@@ -140,8 +156,8 @@ impl<O: Object> Handle<O> {
     ///
     /// # Errors
     /// As [`Handle::acquire`], and when no server has answered within `wait`.
-    pub fn try_acquire_for(&self, wait: Duration) -> TryAcquire<O::Got> {
-        TryAcquire(self.pending(WaitLimit::For(wait)))
+    pub fn try_acquire_for(&self, wait: Duration) -> Acquire<Option<O::Guard>> {
+        self.limited(WaitLimit::For(wait))
     }
 
     /// Waits for the lock, for at most `wait`, runs `work` under it, and releases it. The lock is
@@ -168,11 +184,18 @@ impl<O: Object> Handle<O> {
     pub async fn with<T>(
         &self,
         wait: Duration,
-        work: impl AsyncFnOnce(&Guard<O::Got>) -> T,
+        work: impl AsyncFnOnce(&O::Guard) -> T,
     ) -> Result<Option<Done<T>>> {
         self.try_acquire_for(wait).with(work).await
     }
 
+    fn limited(&self, limit: WaitLimit) -> Acquire<Option<O::Guard>> {
+        let object = self.0.clone();
+        Acquire::new(limit, |options| object.acquire(options))
+    }
+}
+
+impl<O: Object> Handle<O> {
     /// Returns true if any owner of any client holds the lock. A [`Redlock`](crate::Redlock) counts
     /// as held if one holder has a majority of the servers.
     ///
@@ -215,11 +238,6 @@ impl<O: Object> Handle<O> {
     pub fn key(&self) -> &str {
         self.0.key()
     }
-
-    fn pending(&self, limit: WaitLimit) -> PendingAcquire<Guard<O::Got>> {
-        let object = self.0.clone();
-        PendingAcquire::new(limit, |options| object.acquire(options))
-    }
 }
 
 impl FencedLock {
@@ -233,10 +251,15 @@ impl FencedLock {
     }
 }
 
-impl<O: Object> std::fmt::Debug for Handle<O> {
+impl<O: Lockable> std::fmt::Debug for Handle<O> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Lock").field("key", &self.key()).finish_non_exhaustive()
+        self.0.fmt(f)
     }
+}
+
+/// Formats a lock with one key.
+pub(crate) fn debug_key(f: &mut std::fmt::Formatter<'_>, key: &str) -> std::fmt::Result {
+    f.debug_struct("Lock").field("key", &key).finish_non_exhaustive()
 }
 
 /// Refuses an empty name: all callers that forget to name their lock would share it.
@@ -264,6 +287,12 @@ impl<G: Got> Clone for OnMaster<G> {
             key: self.key.clone(),
             is_named: self.is_named,
         }
+    }
+}
+
+impl<G: 'static> std::fmt::Debug for OnMaster<G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        debug_key(f, &self.key)
     }
 }
 
@@ -344,6 +373,18 @@ impl<G> OnMaster<G> {
 }
 
 impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
+    type Guard = Guard<G>;
+
+    async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard<G>>> {
+        self.router()?;
+        let Self { session, kind, key, .. } = self;
+        let AcquireOptions { owner, lease, limit } = options;
+        let field = kind.owner_field(session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env()))));
+        Acquisition::new(session, kind, key, field, lease, limit)?.acquire().await
+    }
+}
+
+impl<G: OfLock> sealed::Single for OnMaster<G> {
     type Got = G;
 
     fn key(&self) -> &str {
@@ -352,14 +393,6 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
     fn sessions(&self) -> Sessions<'_> {
         Sessions(std::slice::from_ref(&self.session))
-    }
-
-    async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard<G>>> {
-        self.router()?;
-        let Self { session, kind, key, .. } = self;
-        let AcquireOptions { owner, lease, limit } = options;
-        let field = kind.owner_field(session.field(owner.unwrap_or_else(|| OwnerId::fresh(session.env()))));
-        Acquisition::new(session, kind, key, field, lease, limit)?.acquire().await
     }
 
     async fn is_locked(&self) -> Result<bool> {
@@ -407,133 +440,3 @@ impl<G: OfLock> sealed::Acquirable for OnMaster<G> {
 
 /// The clients through which a lock is requested.
 pub struct Sessions<'a>(pub(crate) &'a [Arc<Session>]);
-
-/// The owner, the lease and the time limit of an acquisition.
-#[derive(Debug, Clone, Copy)]
-pub struct AcquireOptions {
-    pub(crate) owner: Option<OwnerId>,
-    pub(crate) lease: Option<Duration>,
-    pub(crate) limit: WaitLimit,
-}
-
-type Run<T> = Box<dyn FnOnce(AcquireOptions) -> BoxFuture<'static, Result<Option<T>>> + Send + Sync>;
-
-/// An acquisition that is being configured. `T` is the guard that it returns.
-pub(crate) struct PendingAcquire<T> {
-    run: Run<T>,
-    pub(crate) options: AcquireOptions,
-}
-
-impl<T> PendingAcquire<T> {
-    pub(crate) fn new<F>(
-        limit: WaitLimit,
-        run: impl FnOnce(AcquireOptions) -> F + Send + Sync + 'static,
-    ) -> Self
-    where
-        F: Future<Output = Result<Option<T>>> + Send + 'static,
-    {
-        Self {
-            run: Box::new(|options| Box::pin(run(options))),
-            options: AcquireOptions { owner: None, lease: None, limit },
-        }
-    }
-
-    /// Runs the acquisition. Returns `None` if the caller's time ends first.
-    pub(crate) fn run(self) -> BoxFuture<'static, Result<Option<T>>> {
-        (self.run)(self.options)
-    }
-
-    /// Runs an acquisition without a time limit, which returns a guard or an error.
-    pub(crate) async fn run_unbounded(self) -> Result<T> {
-        self.run().await?.ok_or_else(Error::shutdown)
-    }
-}
-
-/// An acquisition that waits until the lock is granted. Set options, then await it.
-#[must_use = "nothing is asked for until this is awaited"]
-pub struct Acquire<G = ()>(PendingAcquire<Guard<G>>);
-
-/// An acquisition that may end without the lock. Set options, then await it.
-#[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquire<G = ()>(PendingAcquire<Guard<G>>);
-
-/// The outcome of work under a lock.
-#[derive(Debug)]
-#[must_use = "the lock may have been lost while the work was done"]
-pub struct Done<T> {
-    /// The value that the work returned. If `released` is an error, the work may have run without
-    /// the lock.
-    pub value: T,
-    /// The outcome of the release, as for [`Guard::release`]. With
-    /// [`ErrorKind::NotHeld`](crate::ErrorKind::NotHeld) the lock was lost before the work ended.
-    pub released: Result<()>,
-}
-
-async fn work_under<G, T>(guard: Guard<G>, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Done<T> {
-    let value = work(&guard).await;
-    Done { value, released: guard.release().await }
-}
-
-impl<G: Got> Acquire<G> {
-    /// Waits for the lock, runs `work` under it, and releases it in any case, as [`Handle::with`].
-    ///
-    /// # Errors
-    /// As [`Handle::acquire`]; `work` has then not run.
-    pub async fn with<T>(self, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Result<Done<T>> {
-        Ok(work_under(self.await?, work).await)
-    }
-}
-
-impl<G: Got> TryAcquire<G> {
-    /// Runs `work` under the lock if it is granted, and releases it in any case, as
-    /// [`Handle::with`].
-    ///
-    /// # Errors
-    /// As [`Handle::try_acquire_for`]; `work` has then not run.
-    pub async fn with<T>(self, work: impl AsyncFnOnce(&Guard<G>) -> T) -> Result<Option<Done<T>>> {
-        let Some(guard) = self.await? else { return Ok(None) };
-        Ok(Some(work_under(guard, work).await))
-    }
-}
-
-macro_rules! options {
-    ($($name:tt)+) => {
-        impl $($name)+ {
-            /// Holds the lock for `lease` without renewal. If no lease is set, the watchdog renews
-            /// it until release.
-            pub fn lease(mut self, lease: std::time::Duration) -> Self {
-                self.0.options.lease = Some(lease);
-                self
-            }
-
-            /// Acquires for this owner; acquisitions of one owner nest. If no owner is set, the
-            /// client creates one for this acquisition.
-            pub fn owner(mut self, owner: $crate::owner::OwnerId) -> Self {
-                self.0.options.owner = Some(owner);
-                self
-            }
-        }
-    };
-}
-pub(crate) use options;
-
-options!(<G> Acquire<G>);
-options!(<G> TryAcquire<G>);
-
-impl<G: Got> IntoFuture for Acquire<G> {
-    type Output = Result<Guard<G>>;
-    type IntoFuture = BoxFuture<'static, Result<Guard<G>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.0.run_unbounded())
-    }
-}
-
-impl<G: Got> IntoFuture for TryAcquire<G> {
-    type Output = Result<Option<Guard<G>>>;
-    type IntoFuture = BoxFuture<'static, Result<Option<Guard<G>>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.0.run()
-    }
-}

@@ -5,6 +5,7 @@ use std::time::Duration;
 use futures_util::future::{join_all, select_all};
 
 use super::member::Part;
+use crate::acquire_options::sealed::{Owned, Releasable};
 use crate::error::{Error, Result};
 use crate::observer::LossCause;
 
@@ -80,6 +81,14 @@ impl MultiGuard {
     /// Returns the locks, in the order in which they were added.
     pub fn members(&self) -> impl Iterator<Item = HeldMember<'_>> {
         self.parts.iter().map(|part| HeldMember(&**part))
+    }
+}
+
+impl Owned for MultiGuard {}
+
+impl Releasable for MultiGuard {
+    fn release(self) -> impl Future<Output = Result<()>> + Send {
+        MultiGuard::release(self)
     }
 }
 

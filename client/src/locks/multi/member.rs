@@ -6,9 +6,10 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 
+use crate::acquire_options::AcquireOptions;
 use crate::error::{Error, Result};
 use crate::guard::{Got, Guard};
-use crate::lock::{AcquireOptions, sealed::Acquirable};
+use crate::lock::sealed::{Acquirable, Single};
 use crate::observer::LossCause;
 use crate::session::Session;
 
@@ -22,13 +23,13 @@ pub(super) trait Member: Send + Sync {
     fn acquire(&self, options: AcquireOptions) -> BoxFuture<'static, Result<Option<Box<dyn Part>>>>;
 }
 
-impl<O: Acquirable> Member for O {
+impl<O: Single> Member for O {
     fn key(&self) -> &str {
-        Acquirable::key(self)
+        Single::key(self)
     }
 
     fn sessions(&self) -> &[Arc<Session>] {
-        Acquirable::sessions(self).0
+        Single::sessions(self).0
     }
 
     fn acquire(&self, options: AcquireOptions) -> BoxFuture<'static, Result<Option<Box<dyn Part>>>> {

@@ -14,17 +14,17 @@
 mod guard;
 mod member;
 
-use std::future::IntoFuture;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{BoxFuture, join_all};
+use futures_util::future::join_all;
 
+use crate::acquire_options::AcquireOptions;
 use crate::env::{Boottime, Env, Monotonic, draw, pause, within};
 use crate::error::{Error, Result};
 use crate::limits::LEASE;
-use crate::lock::{AcquireOptions, Handle, Object, PendingAcquire, options};
+use crate::lock::{Handle, Object, sealed};
 use crate::owner::OwnerId;
 use crate::wait::WaitLimit;
 pub use guard::{HeldMember, MultiGuard};
@@ -56,11 +56,47 @@ const PAUSE: Duration = Duration::from_millis(20);
 /// # Ok(()) }
 /// ```
 ///
+/// # Acquisition
+///
+/// If no [lease](crate::Acquire::lease) is set, the watchdogs of the clients renew the locks. A
+/// lease runs from the moment at which all locks are held: if the first grants are much older, they
+/// are extended. If no [owner](crate::Acquire::owner) is set, one new owner is used for all
+/// members.
+///
+/// A time limit applies to all locks in total. If another owner has one of them then, the others
+/// are released; grants and requests that exist when the time runs out, in the background. A lock
+/// whose release failed ends with its lease.
+///
+/// ```
+/// # use std::time::Duration;
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> lockstorm_client::Result<()> {
+/// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
+/// # let url = server.url();
+/// # let client = lockstorm_client::Client::connect(&url).await?;
+/// use lockstorm_client::MultiLock;
+/// let (stock, cash) = (client.lock("stock"), client.lock("cash"));
+/// let other = cash.acquire().await?;
+/// let both = MultiLock::builder().member(&stock).member(&cash).build()?;
+/// assert!(both.try_acquire_for(Duration::from_millis(100)).await?.is_none());
+/// other.release().await?;
+/// let guard = both.try_acquire_for(Duration::from_millis(100)).await?.expect("both are free");
+/// guard.release().await?;
+/// # Ok(()) }
+/// ```
+///
+/// An acquisition has the errors of any member, as for [`Handle::acquire`]; the locks that the
+/// others had granted are released. The error is [definite](Error::is_definite) if certainly
+/// nothing is held.
+///
 /// The users of the clients need the rights that each of the locks needs, and no others. Waiting is
 /// not fair: when all locks are released, the place in the queue of a
 /// [fair](crate::Client::fair_lock) member is lost.
+pub type MultiLock = Handle<OnAll>;
+
+/// Several locks that are held all together or not at all.
 #[derive(Clone)]
-pub struct MultiLock {
+pub struct OnAll {
     members: Arc<[Box<dyn Member>]>,
     /// The order in which the members are requested, by index.
     order: Arc<[usize]>,
@@ -96,7 +132,7 @@ impl MultiLockBuilder {
         }
         let mut order: Vec<usize> = (0..members.len()).collect();
         order.sort_by_cached_key(|&at| (members[at].key().to_owned(), member::places(&*members[at])));
-        Ok(MultiLock { members, order: order.into() })
+        Ok(Handle(OnAll { members, order: order.into() }))
     }
 }
 
@@ -106,72 +142,27 @@ impl MultiLock {
         MultiLockBuilder::default()
     }
 
-    /// Waits until all locks are granted, without a time limit. If no lease is set, the watchdogs
-    /// of their clients renew them.
-    ///
-    /// A [lease](AcquireAll::lease) runs from the moment at which all locks are held: if the first
-    /// grants are much older, they are extended. If no [owner](AcquireAll::owner) is set, one new
-    /// owner is used for all members.
-    ///
-    /// # Errors
-    /// The errors of any member, as for [`Handle::acquire`]; the locks that the others had granted
-    /// are released. The error is [definite](Error::is_definite) if certainly nothing is held.
-    pub fn acquire(&self) -> AcquireAll {
-        AcquireAll(self.pending(WaitLimit::Unbounded))
-    }
-
-    /// Takes the locks if all are free now. Returns `None` if another owner has one of them; the
-    /// others were then released. A lock whose release failed ends with its lease.
-    ///
-    /// # Errors
-    /// As [`MultiLock::acquire`].
-    pub fn try_acquire(&self) -> TryAcquireAll {
-        TryAcquireAll(self.pending(WaitLimit::NoWait))
-    }
-
-    /// Waits for all locks, for at most `wait` in total. Returns `None` if another owner has one of
-    /// them. Grants and requests that exist when the time runs out are released in the background.
-    ///
-    /// ```
-    /// # use std::time::Duration;
-    /// # #[tokio::main(flavor = "current_thread")]
-    /// # async fn main() -> lockstorm_client::Result<()> {
-    /// # let server = lockstorm_sim::TestServer::start().await.expect("a free port");
-    /// # let url = server.url();
-    /// # let client = lockstorm_client::Client::connect(&url).await?;
-    /// use lockstorm_client::MultiLock;
-    /// let (stock, cash) = (client.lock("stock"), client.lock("cash"));
-    /// let other = cash.acquire().await?;
-    /// let both = MultiLock::builder().member(&stock).member(&cash).build()?;
-    /// assert!(both.try_acquire_for(Duration::from_millis(100)).await?.is_none());
-    /// other.release().await?;
-    /// let guard = both.try_acquire_for(Duration::from_millis(100)).await?.expect("both are free");
-    /// guard.release().await?;
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// As [`MultiLock::acquire`], and when a server has not answered within `wait`.
-    pub fn try_acquire_for(&self, wait: Duration) -> TryAcquireAll {
-        TryAcquireAll(self.pending(WaitLimit::For(wait)))
-    }
-
     /// Returns the keys of the members, in the order in which they were added.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
-        self.members.iter().map(|member| member.key())
+        self.0.keys()
     }
+}
 
-    fn pending(&self, limit: WaitLimit) -> PendingAcquire<MultiGuard> {
-        let lock = self.clone();
-        PendingAcquire::new(limit, |options| lock.acquire_all(options))
+impl OnAll {
+    fn keys(&self) -> impl Iterator<Item = &str> {
+        self.members.iter().map(|member| member.key())
     }
 
     /// Returns the clocks and random numbers of the first member's client.
     fn env(&self) -> Arc<dyn Env> {
         self.members[0].sessions()[0].ctx.env.clone()
     }
+}
 
-    async fn acquire_all(self, options: AcquireOptions) -> Result<Option<MultiGuard>> {
+impl sealed::Acquirable for OnAll {
+    type Guard = MultiGuard;
+
+    async fn acquire(self, options: AcquireOptions) -> Result<Option<MultiGuard>> {
         if let Some(lease) = options.lease {
             LEASE.check(lease)?;
         }
@@ -202,7 +193,7 @@ impl MultiLock {
     }
 }
 
-impl std::fmt::Debug for MultiLock {
+impl std::fmt::Debug for OnAll {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("MultiLock").field("keys", &self.keys().collect::<Vec<_>>()).finish_non_exhaustive()
     }
@@ -224,7 +215,7 @@ enum Round {
 /// An acquisition of all members.
 struct Collector {
     env: Arc<dyn Env>,
-    lock: MultiLock,
+    lock: OnAll,
     owner: OwnerId,
     options: AcquireOptions,
     end: Option<Monotonic>,
@@ -342,35 +333,6 @@ impl Collector {
 /// Draws a time evenly from zero to `most`.
 fn drawn(env: &dyn Env, most: Duration) -> Duration {
     Duration::from_micros(draw(env, u64::try_from(most.as_micros()).unwrap_or(u64::MAX)))
-}
-
-/// An acquisition of several locks that waits until all are granted. Set options, then await it.
-#[must_use = "nothing is asked for until this is awaited"]
-pub struct AcquireAll(PendingAcquire<MultiGuard>);
-
-/// An acquisition of several locks that may end without them. Set options, then await it.
-#[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquireAll(PendingAcquire<MultiGuard>);
-
-options!(AcquireAll);
-options!(TryAcquireAll);
-
-impl IntoFuture for AcquireAll {
-    type Output = Result<MultiGuard>;
-    type IntoFuture = BoxFuture<'static, Result<MultiGuard>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.0.run_unbounded())
-    }
-}
-
-impl IntoFuture for TryAcquireAll {
-    type Output = Result<Option<MultiGuard>>;
-    type IntoFuture = BoxFuture<'static, Result<Option<MultiGuard>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.0.run()
-    }
 }
 
 /// Returns the longest wait for one of `members` locks while others are held: the first grant must

@@ -1,21 +1,19 @@
 //! The handle of an expirable semaphore, and the guard of its permits.
 
-use std::future::IntoFuture;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::BoxFuture;
 use redis::Value;
 
 use super::ids::{PermitId, PermitIds};
 use super::{COUNT, Permits, UPDATE, release};
 use crate::acquire::Acquisition;
+use crate::acquire_options::{Acquire, AcquireOptions};
 use crate::client::Client;
 use crate::config::millis;
 use crate::error::{Error, Result};
 use crate::guard::Guard;
 use crate::limits::{LEASE, PERMITS_WITH_IDS};
-use crate::lock::{AcquireOptions, PendingAcquire};
 use crate::locks::semaphore::Counter;
 use crate::rights;
 use crate::wait::WaitLimit;
@@ -100,7 +98,7 @@ pub struct PermitSemaphore(Counter);
 
 impl PermitSemaphore {
     /// Waits until `permits` permits are available and takes them all together, at most 10,000. If
-    /// no [lease](AcquirePermits::lease) is set, the watchdog renews them until their release.
+    /// no [lease](Acquire::lease) is set, the watchdog renews them until their release.
     /// Waiters are served in no particular order.
     ///
     /// # Cancel safety
@@ -111,8 +109,9 @@ impl PermitSemaphore {
     /// When no server answers within the client's [`call_timeout`](crate::Builder::call_timeout),
     /// when the server refuses something that waiting needs, and when `permits` is zero or too
     /// large.
-    pub fn acquire(&self, permits: u32) -> AcquirePermits {
-        AcquirePermits(self.pending(permits, WaitLimit::Unbounded))
+    pub fn acquire(&self, permits: u32) -> Acquire<PermitGuard> {
+        let of = self.0.clone();
+        Acquire::unbounded(move |options| acquire(of, permits, options))
     }
 
     /// Takes `permits` permits if they are available now. Cancel safe as
@@ -120,8 +119,8 @@ impl PermitSemaphore {
     ///
     /// # Errors
     /// As [`PermitSemaphore::acquire`].
-    pub fn try_acquire(&self, permits: u32) -> TryAcquirePermits {
-        TryAcquirePermits(self.pending(permits, WaitLimit::NoWait))
+    pub fn try_acquire(&self, permits: u32) -> Acquire<Option<PermitGuard>> {
+        self.limited(permits, WaitLimit::NoWait)
     }
 
     /// Waits for `permits` permits, for at most `limit`. Cancel safe as
@@ -129,13 +128,13 @@ impl PermitSemaphore {
     ///
     /// # Errors
     /// As [`PermitSemaphore::acquire`].
-    pub fn try_acquire_for(&self, permits: u32, limit: Duration) -> TryAcquirePermits {
-        TryAcquirePermits(self.pending(permits, WaitLimit::For(limit)))
+    pub fn try_acquire_for(&self, permits: u32, limit: Duration) -> Acquire<Option<PermitGuard>> {
+        self.limited(permits, WaitLimit::For(limit))
     }
 
-    fn pending(&self, permits: u32, limit: WaitLimit) -> PendingAcquire<PermitGuard> {
+    fn limited(&self, permits: u32, limit: WaitLimit) -> Acquire<Option<PermitGuard>> {
         let of = self.0.clone();
-        PendingAcquire::new(limit, move |options| acquire(of, permits, options))
+        Acquire::new(limit, move |options| acquire(of, permits, options))
     }
 
     /// Releases permits by their ids, whichever client took them. Releases all of them, or returns
@@ -232,45 +231,4 @@ async fn acquire(of: Counter, permits: u32, options: AcquireOptions) -> Result<O
     // The permits have no owner but their ids.
     let (field, AcquireOptions { lease, limit, .. }) = (ids.name(), options);
     Acquisition::new(session, Arc::new(Permits { ids }), key, field, lease, limit)?.acquire().await
-}
-
-/// An acquisition of permits that waits until it is granted. Set options, then await it.
-#[must_use = "nothing is asked for until this is awaited"]
-pub struct AcquirePermits(PendingAcquire<PermitGuard>);
-
-/// An acquisition of permits that may end without them. Set options, then await it.
-#[must_use = "nothing is asked for until this is awaited"]
-pub struct TryAcquirePermits(PendingAcquire<PermitGuard>);
-
-macro_rules! lease {
-    ($name:ident) => {
-        impl $name {
-            /// Holds the permits for `lease` without renewal. If no lease is set, the watchdog
-            /// renews them until release.
-            pub fn lease(mut self, lease: Duration) -> Self {
-                self.0.options.lease = Some(lease);
-                self
-            }
-        }
-    };
-}
-lease!(AcquirePermits);
-lease!(TryAcquirePermits);
-
-impl IntoFuture for AcquirePermits {
-    type Output = Result<PermitGuard>;
-    type IntoFuture = BoxFuture<'static, Result<PermitGuard>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.0.run_unbounded())
-    }
-}
-
-impl IntoFuture for TryAcquirePermits {
-    type Output = Result<Option<PermitGuard>>;
-    type IntoFuture = BoxFuture<'static, Result<Option<PermitGuard>>>;
-
-    fn into_future(self) -> Self::IntoFuture {
-        self.0.run()
-    }
 }

@@ -18,7 +18,7 @@ use crate::rights::{self, Rights};
 use crate::script::{Call, Script, script};
 use crate::wake::Wakes;
 use crate::wire::{permit_deadlines, semaphore_channel, unlock_latch};
-pub use handle::{AcquirePermits, PermitGuard, PermitSemaphore, TryAcquirePermits};
+pub use handle::{PermitGuard, PermitSemaphore};
 pub use ids::{PermitId, PermitIds};
 
 script!(ACQUIRE, "now.lua", "reclaim.lua", "acquire.lua");

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use redis::Value;
 
+use crate::acquire_options::AcquireOptions;
 use crate::attempt::{Answer, Sleep, remaining};
 use crate::client::Client;
 use crate::config::Redirects;
@@ -23,7 +24,7 @@ use crate::guard::Guard;
 use crate::hold::{OwnerState, Parts};
 use crate::key::Key;
 use crate::limits::LEASE;
-use crate::lock::{AcquireOptions, Handle, Sessions, check_name, sealed};
+use crate::lock::{Handle, Sessions, check_name, debug_key, sealed};
 use crate::observer::{EventKind, LossCause};
 use crate::owner::OwnerId;
 use crate::session::Session;
@@ -249,16 +250,14 @@ impl OnMajority {
     }
 }
 
+impl std::fmt::Debug for OnMajority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        debug_key(f, &self.key)
+    }
+}
+
 impl sealed::Acquirable for OnMajority {
-    type Got = ();
-
-    fn key(&self) -> &str {
-        &self.key
-    }
-
-    fn sessions(&self) -> Sessions<'_> {
-        Sessions(&self.nodes)
-    }
+    type Guard = Guard;
 
     async fn acquire(self, options: AcquireOptions) -> Result<Option<Guard>> {
         let AcquireOptions { owner, lease, limit } = options;
@@ -269,6 +268,18 @@ impl sealed::Acquirable for OnMajority {
         let attempts_left = self.options.attempts;
         wait(&first, limit, Majority { lock: self, owner, lease, limit, attempts_left, is_unclear: false })
             .await
+    }
+}
+
+impl sealed::Single for OnMajority {
+    type Got = ();
+
+    fn key(&self) -> &str {
+        &self.key
+    }
+
+    fn sessions(&self) -> Sessions<'_> {
+        Sessions(&self.nodes)
     }
 
     async fn is_locked(&self) -> Result<bool> {

@@ -4,8 +4,8 @@ use std::{cell::RefCell, collections::BTreeMap, rc::Rc, sync::Arc, time::Duratio
 
 use lockstorm_client::{
     Builder, Client, Credentials, Durability, Error, ErrorKind, FencedLock, Guard, Handle as LockHandle,
-    Latch, Lock as ClientLock, MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore, RateLimiter,
-    RateMode, ReadWriteLock, Redlock, ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
+    Latch, Lock as ClientLock, Lockable, MultiGuard, MultiLock, Object, OwnerId, PermitSemaphore,
+    RateLimiter, RateMode, ReadWriteLock, Redlock, ReplicaWait, Semaphore, SemaphorePermits, Sentinels,
 };
 use lockstorm_sim::cluster::key_slot;
 
@@ -346,24 +346,6 @@ impl Subject for OfLine {
     }
 }
 
-/// Acquires a lock, or several together: two types of the client with the same methods.
-macro_rules! asked {
-    ($lock:expr, $owner:expr, $ask:expr) => {{
-        let (lock, ask) = (&$lock, &$ask);
-        let with_limit = match ask.wait {
-            Patience::Unbounded => None,
-            Patience::None => Some(lock.try_acquire()),
-            Patience::For(limit) => Some(lock.try_acquire_for(limit)),
-        };
-        match (with_limit, ask.lease) {
-            (None, None) => lock.acquire().owner($owner).await.map(Some),
-            (None, Some(lease)) => lock.acquire().owner($owner).lease(lease).await.map(Some),
-            (Some(wanted), None) => wanted.owner($owner).await,
-            (Some(wanted), Some(lease)) => wanted.owner($owner).lease(lease).await,
-        }
-    }};
-}
-
 /// Acquires all locks as one multi-lock, with the lease and the wait of the first.
 async fn asked_together(
     handles: &BTreeMap<LockEntry, Handle>,
@@ -383,7 +365,7 @@ async fn asked_together(
         };
     }
     let lock = builder.build().map_err(failure)?;
-    asked!(lock, owner, asks[0]).map_err(failure)
+    asked(&lock, owner, asks[0]).await
 }
 
 /// Performs an operation on a latch. Returns `None` for an operation of a rate limiter.
@@ -411,13 +393,24 @@ async fn taken(limiter: &RateLimiter, counting: Counting) -> Result<Option<bool>
     taken.map(Some)
 }
 
-/// Performs one acquisition.
-async fn asked<O: Object>(
+/// Acquires a lock, or several together.
+async fn asked<O: Lockable>(
     lock: &LockHandle<O>,
     owner: OwnerId,
     ask: Ask,
-) -> Result<Option<Guard<O::Got>>, Failure> {
-    asked!(lock, owner, ask).map_err(failure)
+) -> Result<Option<O::Guard>, Failure> {
+    let with_limit = match ask.wait {
+        Patience::Unbounded => None,
+        Patience::None => Some(lock.try_acquire()),
+        Patience::For(limit) => Some(lock.try_acquire_for(limit)),
+    };
+    let done = match (with_limit, ask.lease) {
+        (None, None) => lock.acquire().owner(owner).await.map(Some),
+        (None, Some(lease)) => lock.acquire().owner(owner).lease(lease).await.map(Some),
+        (Some(limited), None) => limited.owner(owner).await,
+        (Some(limited), Some(lease)) => limited.owner(owner).lease(lease).await,
+    };
+    done.map_err(failure)
 }
 
 fn held<G: 'static>(guard: Guard<G>, token: Option<u64>) -> Rc<dyn Held> {
