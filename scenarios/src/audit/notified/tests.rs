@@ -376,8 +376,11 @@ fn a_missing_right_is_named_once_and_stops_only_reads_that_need_it() {
         server.refused.push((command, why));
         server.set("lock:a", "one", 30_000);
         server.set("lock:b", "c8c7c6c1-cdd6-4784-aa85-6361cc9ef870:48", 30_000);
+        server.set("lock:c", "two", 30_000);
         for _ in 0..3 {
             if server.stopped.is_none() {
+                // Its type is not in the event.
+                server.events("lock:c", "restore");
                 server.events("lock:a", "set expire");
                 server.events("lock:b", "hincrby expire");
                 server.poll(500);

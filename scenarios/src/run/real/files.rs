@@ -163,7 +163,7 @@ config = { client-output-buffer-limit = "normal 0 0 0" }
 [sentinel.s]
 count = 3
 down_after = "5s"
-failover_timeout = "1min"
+failover_timeout = "1m"
 [lock]
 [client.c]
 [run]
