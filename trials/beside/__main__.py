@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Puts locks of other systems on trial beside those of Redis, by what their clients believe and by the writes that arrive.
+
+    python3 trials/beside [--only ROW,..] [--claims T1,..] [--seeds 0..5] [--out .]
+
+Each row starts its server, plays each claim with each seed, and has `lockstorm check` judge the histories. It writes BESIDE.md and beside.json.
+With --short, two systems that start quickly are tried for two claims, and what must come out of it is compared.
+"""
+
+import argparse
+import asyncio
+import datetime
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import board as boards
+from claims import CLAIMS
+from peer import Gone
+from run import Run, cost
+from systems import ROOT, ROWS, TARGET
+
+# An undecided run, or one that was given up, is played again.
+PLAYS = 3
+SHORT = {
+    "redis-lockstorm": {"T4": "holds", "L3": "violated", "T5m": "holds"},
+    "postgres": {"T4": "holds", "L3": "holds", "T5m": "violated"},
+}
+NOT_HAD = {
+    "key": "mongodb", "system": "MongoDB", "lock": "`findAndModify`", "promises": "–", "cells": {}, "cost": [],
+    "not_tried": {"all": "no server: neither Debian nor a registry of packages that `trials/setup` uses has one."},
+}
+
+
+def not_tried(row, claim, chosen):
+    """The reason why a claim is not tried, or None."""
+    if claim.failover and row.failover is None:
+        return row.no_failover
+    if claim.renewed and not row.renewed:
+        return "it has a lease that only the application extends"
+    return None if claim.key in chosen else "it was not chosen"
+
+
+async def play(row, claim, seed, version, server, options, limit):
+    """The cells of one seed, with the findings of the last play."""
+    path = options.histories / f"{row.key}-{claim.key}-{seed}.jsonl"
+    again = f"python3 trials/beside --only {row.key} --claims {claim.key} --seeds {seed}..{seed + 1}"
+    shown = path.relative_to(ROOT) if path.is_relative_to(ROOT) else path
+    for attempt in range(PLAYS):
+        async with limit:
+            run = Run(row, claim, seed, version, server, again)
+            try:
+                findings, freed = await run.play(options.lockstorm, path)
+                cells = boards.cells_of(claim, findings)
+                has_token = any(app.peer.can("token") for app in run.apps.values())
+                if not has_token:
+                    cells.pop("L4", None)
+            except (Gone, OSError, asyncio.TimeoutError, RuntimeError) as error:
+                cells, freed = {claim.key: (boards.UNDECIDED, [f"it was given up: {error}"])}, None
+        if cells[claim.key][0] != boards.UNDECIDED:
+            break
+    print(f"{row.key} {claim.key} seed {seed}:", ", ".join(f"{key} {outcome}" for key, (outcome, _) in cells.items()), flush=True)
+    more = {"seed": seed, "freed": freed, "again": again, "history": str(shown)}
+    return {key: {"outcome": outcome, "said": said, **more} for key, (outcome, said) in cells.items()}
+
+
+async def column(row, chosen, options, limit):
+    server = row.server()
+    try:
+        await server.start()
+        version = server.version()
+        took = [] if options.short else await cost(row, server, options.rounds)
+        tried = [claim for claim in CLAIMS if not_tried(row, claim, chosen) is None]
+        plays = [play(row, claim, seed, version, server, options, limit) for claim in tried for seed in range(*options.seeds)]
+        cells = {}
+        for played in await asyncio.gather(*plays):
+            for key, cell in played.items():
+                cells.setdefault(key, {"plays": []})["plays"].append(cell)
+        reasons = {claim.key: why for claim in CLAIMS if claim.key in chosen and (why := not_tried(row, claim, chosen))}
+        if "T4" in cells and "L4" not in cells:
+            reasons["L4"] = "it has no fencing token"
+        return {"key": row.key, "system": version, "lock": await called(row), "promises": row.promises, "cells": cells,
+                "cost": took, "not_tried": reasons}
+    finally:
+        server.end()
+
+
+async def called(row):
+    """The lock with the versions of its library and driver, as its peer says them."""
+    from peer import Peer
+
+    peer = await Peer.start(row.command, ROOT, lambda said: None)
+    hello = peer.hello
+    await peer.end()
+    return ", ".join(word for word in (f"{row.lock} {hello['version']}".strip(), hello.get("driver")) if word)
+
+
+async def whole(rows, chosen, options):
+    limit = asyncio.Semaphore(options.jobs)
+    columns = []
+    for row in rows:
+        # One after the other: the cost of one must not be that of its neighbours.
+        columns.append(await column(row, chosen, options, limit))
+        options.save(columns)
+    return columns
+
+
+def compared(columns):
+    """What --short found otherwise than it must be."""
+    wrong = []
+    for one in columns:
+        for key, must in SHORT[one["key"]].items():
+            for cell in one["cells"].get(key, {"plays": [{"outcome": "not tried", "said": []}]})["plays"]:
+                if cell["outcome"] != must:
+                    wrong.append(f"{one['key']}, {key}: {cell['outcome']}, not {must}: {' '.join(cell['said'])}")
+    return wrong
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--lockstorm", type=Path, default=ROOT / "target/release/lockstorm", help="a built lockstorm (%(default)s)")
+    parser.add_argument("--only", help="rows: " + ",".join(row.key for row in ROWS))
+    parser.add_argument("--claims", help="claims: " + ",".join(claim.key for claim in CLAIMS))
+    parser.add_argument("--seeds", default="0..5", help="range of seeds, without its end (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=400, help="acquisitions whose cost is measured (%(default)s)")
+    parser.add_argument("--jobs", type=int, default=3, help="runs at a time (%(default)s)")
+    parser.add_argument("--out", type=Path, help="the folder for BESIDE.md and beside.json; without it, the table is printed")
+    parser.add_argument("--keep", action="store_true", help="keep the rows of beside.json that are not tried")
+    parser.add_argument("--no-setup", dest="setup", action="store_false", help="trials/setup has run")
+    parser.add_argument("--short", action="store_true", help="two systems and two claims, compared with what must come out")
+    options = parser.parse_args()
+    if options.short:
+        options.only, options.claims, options.seeds, options.jobs = ",".join(SHORT), "T4,T5m", "0..1", 4
+    words = options.seeds
+    options.seeds = tuple(int(end) for end in options.seeds.split(".."))
+    options.lockstorm = options.lockstorm.resolve()
+    options.histories = TARGET / "beside"
+    options.histories.mkdir(parents=True, exist_ok=True)
+    rows = [row for row in ROWS if not options.only or row.key in options.only.split(",")]
+    chosen = set(options.claims.split(",")) if options.claims else {claim.key for claim in CLAIMS}
+    if options.setup:
+        for language in dict.fromkeys(each for row in rows for each in row.setup):
+            subprocess.run([ROOT / "trials/setup", language], check=True)
+    kept = {}
+    if options.keep and options.out:
+        kept = {one["key"]: one for one in json.loads((options.out / "beside.json").read_text())["rows"]}
+
+    def save(columns):
+        found = kept | {one["key"]: one for one in columns}
+        columns = [found[row.key] for row in ROWS if row.key in found] + ([] if options.short else [NOT_HAD])
+        board = {"day": str(datetime.date.today()), "seeds": words, "cores": os.cpu_count(), "rows": columns}
+        if options.out:
+            (options.out / "beside.json").write_text(json.dumps(board, indent=1) + "\n")
+            (options.out / "BESIDE.md").write_text(boards.page(board))
+        return board
+
+    options.save = save
+    columns = asyncio.run(whole(rows, chosen, options))
+    if not options.out:
+        print(boards.page(save(columns)))
+    if options.short:
+        wrong = compared(columns)
+        print("\n".join(wrong) or f"{len(columns)} systems came out as they must")
+        return 1 if wrong else 0
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
