@@ -2,7 +2,7 @@
 
 import asyncio
 
-from peer import Peer, Refusal
+from peer import Gone, Peer, Refusal
 from record import in_millis
 
 # How often a library is asked that does not wait, and how long after an error it is asked again.
@@ -96,6 +96,13 @@ class App:
                 self.history.returns(self.host, op, "refused")
                 return None
             await self.sleep(AGAIN)
+
+    async def take(self, *request, **options):
+        """Acquires a lock that is free: otherwise nothing is on trial."""
+        hold = await self.acquire(*request, **options)
+        if hold is None:
+            raise Gone(f"{self.name} was not granted a free lock")
+        return hold
 
     def granted(self, op, number, said, until):
         hold = Hold(self, number, said.get("until_ms"), said.get("token"))

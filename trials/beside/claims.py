@@ -62,7 +62,7 @@ async def one_at_a_time(run, draw):
 async def late_release(run, draw):
     async def first(app):
         await app.until(0.5)
-        hold = await app.acquire(1000, relies_for=1)
+        hold = await app.take(1000, relies_for=1)
         await app.until(3.5 + draw.uniform(0, 0.2))
         await app.release(hold)
 
@@ -89,7 +89,7 @@ async def third(app, at):
 async def paused_release(run, draw):
     async def first(app):
         await app.until(0.5)
-        hold = await app.acquire(1000, relies_for=1)
+        hold = await app.take(1000, relies_for=1)
         run.add(run.pause(app, after=0.2 + draw.uniform(0, 0.3), length=3.7))
         await app.until(1.5)
         await app.release(hold)
@@ -100,7 +100,7 @@ async def paused_release(run, draw):
 async def paused_holder(run, draw):
     async def first(app):
         await app.until(0.5)
-        hold = await app.acquire(1000)
+        hold = await app.take(1000)
         run.add(run.pause(app, after=0.3 + draw.uniform(0, 0.3), length=3.7, in_gap=True))
         await app.work(hold, 6, write_every=0.05, until_lost=True)
         await app.release(hold)
@@ -119,7 +119,7 @@ def dead_holder(cut):
     async def script(run, draw):
         async def first(app):
             await app.until(0.5)
-            await app.acquire(1000)
+            await app.take(1000)
             await app.sleep(0.3 + draw.uniform(0, 0.4))
             if cut:
                 run.cut(app)
@@ -144,7 +144,7 @@ def dead_holder(cut):
 async def lost_acquire_reply(run, draw):
     async def first(app):
         await app.until(0.5)
-        await app.release(await app.acquire(1000))
+        await app.release(await app.take(1000))
         await app.until(1.8 + draw.uniform(0, 0.2))
         run.lose_reply(app)
         await asks(app, 2.0)
@@ -163,9 +163,9 @@ async def lost_acquire_reply(run, draw):
 async def lost_release_reply(run, draw):
     async def first(app):
         await app.until(0.5)
-        await app.release(await app.acquire(1000))
+        await app.release(await app.take(1000))
         await app.until(1.2)
-        hold = await app.acquire(1000, lease_ms=5000)
+        hold = await app.take(1000, lease_ms=5000)
         await app.until(1.4)
         run.lose_reply(app)
         await app.until(1.5 + draw.uniform(0, 0.1))
@@ -193,7 +193,7 @@ async def lost_release_reply(run, draw):
 async def kept(run, draw):
     async def first(app):
         await app.until(0.5)
-        hold = await app.acquire(1000, lease_ms=None)
+        hold = await app.take(1000, lease_ms=None)
         await app.work(hold, 5.5 + draw.uniform(0, 0.5))
         await app.release(hold)
 
@@ -203,7 +203,7 @@ async def kept(run, draw):
 async def cut_off(run, draw):
     async def first(app):
         await app.until(0.5)
-        hold = await app.acquire(1000, lease_ms=None)
+        hold = await app.take(1000, lease_ms=None)
         run.add(run.cut_for(app, after=0.8 + draw.uniform(0, 0.6), length=4))
         await app.work(hold, 6.5, until_lost=True)
         if run.second() >= 6.4:
@@ -216,7 +216,7 @@ async def failover(run, draw):
     async def first(app):
         await app.until(0.5)
         await run.cluster.before_grant()
-        hold = await app.acquire(3000, lease_ms=10_000)
+        hold = await app.take(3000, lease_ms=10_000)
         await app.until(1.5 + draw.uniform(0, 0.5))
         run.add(run.fail_over())
         await app.work(hold, 7, until_lost=True)

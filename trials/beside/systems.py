@@ -207,6 +207,8 @@ class PostgresRow(PostgresAlive):
 
 
 class MariaDb(Server):
+    config = ()
+
     async def start(self):
         data = self.folder / "data"
         program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
@@ -216,13 +218,17 @@ class MariaDb(Server):
         user = self.folder / "user.sql"
         user.write_text("CREATE USER trial@'127.0.0.1' IDENTIFIED BY 'trial';\n")
         self.run([program, "--no-defaults", f"--datadir={data}", f"--user={me}", f"--port={self.port}", "--bind-address=127.0.0.1",
-                  "--skip-name-resolve", f"--socket={self.folder}/socket", f"--pid-file={self.folder}/pid", f"--init-file={user}"])
+                  "--skip-name-resolve", f"--socket={self.folder}/socket", f"--pid-file={self.folder}/pid", f"--init-file={user}", *self.config])
         await self.is_ready(lambda: self.asks(b"", b"MariaDB"))
 
     @staticmethod
     def version():
         done = subprocess.run([shutil.which("mariadbd") or "/usr/sbin/mariadbd", "--version"], capture_output=True, text=True, check=True)
         return "MariaDB " + done.stdout.split("Ver ")[1].split("-")[0]
+
+
+class MariaDbAlive(MariaDb):
+    config = ("--tcp-keepalive-time=1", "--tcp-keepalive-interval=1", "--tcp-keepalive-probes=1")
 
 
 # Failovers: what it is made of, and the function that takes the node away and has another one decide. Each returns the nodes of each client.
@@ -367,11 +373,15 @@ def python(script, argument):
 CURATOR = f"{JAVA} -cp '{TARGET}/zookeeper/target/peer.jar:{TARGET}/zookeeper/target/dependency/*' CuratorPeer"
 PEER = f"{JAVA} -cp '{TARGET}/jvm/target/peer.jar:{TARGET}/jvm/target/dependency/*' Peer"
 
+NO_REPLICA = "no replica of it is set up"
+
 ROWS = [
     Row("redis-lockstorm", Redis, "lockstorm-client", "A lease by the server's clock; asynchronous replication may lose it.",
-        f"exec '{TARGET}/ours'", ["servers", "ours"], failover=RedisFailover),
+        f"exec '{TARGET}/ours'", ["servers", "ours"], with_token=f"exec '{TARGET}/ours' fenced", failover=RedisFailover),
     Row("redis-redisson", Redis, "Redisson RLock", "A lease by the server's clock, or a watchdog that renews it; as Redis replicates.",
-        f"{PEER} redisson", ["servers", "jvm"], failover=RedisFailover),
+        f"{PEER} redisson", ["servers", "jvm"], with_token=f"{PEER} redisson-fenced", failover=RedisFailover),
+    Row("redis-redisson-careful", Redis, "Redisson RLock, remainTimeToLive()", "As above; after a grant it asks for the remaining time.",
+        f"{PEER} redisson-careful", ["servers", "jvm"], failover=RedisFailover),
     Row("etcd", Etcd, "concurrency.Mutex", "Mutual exclusion while the session's lease lives; the key's revision for fencing.",
         f"exec '{TARGET}/etcd/peer'", ["etcd"], failover=EtcdEnsemble),
     Row("zookeeper", ZooKeeper, "Curator InterProcessMutex", "Globally synchronous: no two clients think that they hold it, if SUSPENDED counts as lost.",
@@ -383,5 +393,7 @@ ROWS = [
     Row("postgres-row", PostgresRow, "row with a lease", "One row a name; a lease by the server's clock, a token from the row.",
         python("peer.py", "postgres-row"), ["postgres", "databases"], failover=PostgresRowFailover, renewed=False),
     Row("mariadb", MariaDb, "GET_LOCK", "Held until released or the connection ends.", python("peer.py", "mariadb"), ["databases", "mariadb"],
-        no_failover="a replica of it is not set up here"),
+        no_failover=NO_REPLICA),
+    Row("mariadb-alive", MariaDbAlive, "GET_LOCK, keep-alives of 1 s", "As above; the server ends a silent connection after its keep-alives.",
+        python("peer.py", "mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
 ]

@@ -1,5 +1,5 @@
 //! A peer of `lockstorm trial` with `lockstorm-client`: the reentrant lock on one node, the Redlock
-//! on several.
+//! on several. With the argument `fenced`, the lock on one node is the one with fencing tokens.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -7,7 +7,9 @@ use std::io::{BufRead, Write};
 use std::rc::{Rc, Weak};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use lockstorm_client::{Client, Error, ErrorKind, Guard, Handle, Lock, LockGuard, Object, Redlock};
+use lockstorm_client::{
+    Client, Error, ErrorKind, FencedGuard, FencedLock, Guard, Handle, Lock, LockGuard, Object, Redlock,
+};
 use serde_json::{Value, json};
 
 type Failure = Box<dyn std::error::Error>;
@@ -18,12 +20,63 @@ const EVERY: Duration = Duration::from_millis(50);
 enum Kind {
     One(Lock),
     Red(Redlock),
+    Fenced(FencedLock),
+}
+
+enum Held {
+    Plain(LockGuard),
+    Fenced(FencedGuard),
+}
+
+impl Held {
+    fn validity(&self) -> Duration {
+        match self {
+            Held::Plain(guard) => guard.validity(),
+            Held::Fenced(guard) => guard.validity(),
+        }
+    }
+
+    fn is_valid(&self) -> bool {
+        match self {
+            Held::Plain(guard) => guard.is_valid(),
+            Held::Fenced(guard) => guard.is_valid(),
+        }
+    }
+
+    fn owner(&self) -> &str {
+        match self {
+            Held::Plain(guard) => guard.owner(),
+            Held::Fenced(guard) => guard.owner(),
+        }
+    }
+
+    fn token(&self) -> Option<u64> {
+        match self {
+            Held::Plain(_) => None,
+            Held::Fenced(guard) => Some(guard.token()),
+        }
+    }
+
+    async fn extend(&self, lease: Duration) -> Result<(), Error> {
+        match self {
+            Held::Plain(guard) => guard.extend(lease).await,
+            Held::Fenced(guard) => guard.extend(lease).await,
+        }
+    }
+
+    async fn release(self) -> Result<(), Error> {
+        match self {
+            Held::Plain(guard) => guard.release().await,
+            Held::Fenced(guard) => guard.release().await,
+        }
+    }
 }
 
 #[derive(Default)]
 struct Peer {
+    is_fenced: bool,
     locks: RefCell<BTreeMap<String, Rc<Kind>>>,
-    holds: RefCell<BTreeMap<u64, Rc<LockGuard>>>,
+    holds: RefCell<BTreeMap<u64, Rc<Held>>>,
 }
 
 async fn asked<O: Object>(
@@ -47,14 +100,14 @@ fn say(message: &Value) {
 
 /// The certain end of the hold, in milliseconds since the Unix epoch by the wall clock.
 #[expect(clippy::disallowed_methods, reason = "a process of its own, in real time")]
-fn until_ms(guard: &LockGuard) -> u64 {
+fn until_ms(guard: &Held) -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from((now + guard.validity()).as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Reports renewals and the loss, while the guard exists.
 #[expect(clippy::disallowed_methods, reason = "a process of its own, in real time")]
-async fn watch(hold: u64, guard: Weak<LockGuard>, mut told: u64) {
+async fn watch(hold: u64, guard: Weak<Held>, mut told: u64) {
     loop {
         tokio::time::sleep(EVERY).await;
         let Some(guard) = guard.upgrade() else { return };
@@ -90,6 +143,7 @@ impl Peer {
                         clients.push(client.connect().await?);
                     }
                     let kind = match &clients[..] {
+                        [one] if self.is_fenced => Kind::Fenced(one.fenced_lock(name)),
                         [one] => Kind::One(one.lock(name)),
                         _ => Kind::Red(Redlock::builder(clients).build(name)?),
                     };
@@ -104,15 +158,16 @@ impl Peer {
                 let lock = self.locks.borrow().get(name).cloned().ok_or("no such lock")?;
                 let (wait, lease) = (millis("wait_ms"), millis("lease_ms"));
                 let granted = match &*lock {
-                    Kind::One(lock) => asked(lock, wait, lease).await?,
-                    Kind::Red(lock) => asked(lock, wait, lease).await?,
+                    Kind::One(lock) => asked(lock, wait, lease).await?.map(Held::Plain),
+                    Kind::Red(lock) => asked(lock, wait, lease).await?.map(Held::Plain),
+                    Kind::Fenced(lock) => asked(lock, wait, lease).await?.map(Held::Fenced),
                 };
                 let Some(guard) = granted else { return Ok(json!({ "type": "refused" })) };
                 let (owner, guard) = (Value::from(guard.owner()), Rc::new(guard));
-                let until = until_ms(&guard);
+                let (until, token) = (until_ms(&guard), guard.token());
                 tokio::task::spawn_local(watch(id, Rc::downgrade(&guard), until));
                 self.holds.borrow_mut().insert(id, guard);
-                json!({ "type": "granted", "owner": owner, "until_ms": until })
+                json!({ "type": "granted", "owner": owner, "until_ms": until, "token": token })
             }
             "release" => {
                 let hold = number("hold").ok_or("no hold")?;
@@ -157,11 +212,13 @@ async fn main() -> Result<(), Failure> {
             }
         }
     });
+    let is_fenced = std::env::args().any(|argument| argument == "fenced");
+    let mut can = vec!["wait", "extend", "watchdog"];
+    can.push(if is_fenced { "token" } else { "quorum" });
     say(&json!({
-        "type": "hello", "protocol": 1, "library": "lockstorm-client", "version": env!("CARGO_PKG_VERSION"),
-        "can": ["wait", "extend", "watchdog", "quorum"],
+        "type": "hello", "protocol": 1, "library": "lockstorm-client", "version": env!("CARGO_PKG_VERSION"), "can": can,
     }));
-    let peer = Rc::new(Peer::default());
+    let peer = Rc::new(Peer { is_fenced, ..Peer::default() });
     tokio::task::LocalSet::new()
         .run_until(async {
             while let Some(line) = lines.recv().await {

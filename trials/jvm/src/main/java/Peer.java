@@ -20,6 +20,7 @@ import net.javacrumbs.shedlock.core.LockConfiguration;
 import net.javacrumbs.shedlock.core.SimpleLock;
 import net.javacrumbs.shedlock.provider.redis.spring.RedisLockProvider;
 import org.redisson.Redisson;
+import org.redisson.api.RFencedLock;
 import org.redisson.api.RLock;
 import org.redisson.api.RedissonClient;
 import org.redisson.config.Config;
@@ -56,6 +57,11 @@ public final class Peer {
 
         /** The time until which the owner of a lease may rely on it by the library's account, in milliseconds of Unix time, or null. */
         default Long untilMs(Object held) {
+            return null;
+        }
+
+        /** The fencing token of what was granted, or null. */
+        default Long token(Object held) {
             return null;
         }
 
@@ -140,6 +146,44 @@ public final class Peer {
             } catch (IllegalMonitorStateException error) {
                 throw new NotHeld(error);
             }
+        }
+    }
+
+    /** Its lock with fencing tokens. */
+    private static final class FencedLibrary implements Library {
+        private final RedissonLibrary redisson = new RedissonLibrary(false);
+
+        private record Held(RFencedLock lock, Long token) {}
+
+        @Override
+        public Map<String, Object> hello() {
+            var can = List.of("wait", "watchdog", "token");
+            return Map.of("library", "Redisson RFencedLock", "version", versionOf(Redisson.class), "can", can);
+        }
+
+        @Override
+        public void open(Init init) {
+            redisson.open(init);
+        }
+
+        @Override
+        public Object acquire(String name, Long waitMs, Long leaseMs) {
+            RFencedLock lock = redisson.client.getFencedLock(name);
+            long lease = leaseMs == null ? -1 : leaseMs;
+            Long token = waitMs == null
+                    ? lock.lockAndGetToken(lease, TimeUnit.MILLISECONDS)
+                    : lock.tryLockAndGetToken(waitMs, lease, TimeUnit.MILLISECONDS);
+            return token == null ? null : new Held(lock, token);
+        }
+
+        @Override
+        public Long token(Object held) {
+            return ((Held) held).token;
+        }
+
+        @Override
+        public void release(Object held) throws NotHeld {
+            redisson.release(((Held) held).lock);
         }
     }
 
@@ -298,6 +342,9 @@ public final class Peer {
                 }
                 // A lock that is renewed has no end that is known beforehand.
                 said.put("until_ms", lease == null ? null : library.untilMs(held));
+                if (library.token(held) != null) {
+                    said.put("token", library.token(held));
+                }
                 holds.put(number(asked, "id"), held);
                 return "granted";
             }
@@ -322,6 +369,7 @@ public final class Peer {
             said.put("type", answer(asked, said));
         } catch (Throwable error) {
             said.remove("until_ms");
+            said.remove("token");
             said.put("type", "error");
             said.put("text", String.valueOf(error));
             said.put("definite", error instanceof NotHeld);
@@ -342,11 +390,12 @@ public final class Peer {
         Library library = switch (arguments.length == 1 ? arguments[0] : "") {
             case "redisson" -> new RedissonLibrary(false);
             case "redisson-careful" -> new RedissonLibrary(true);
+            case "redisson-fenced" -> new FencedLibrary();
             case "spring" -> new SpringLibrary();
             case "shedlock" -> new ShedLibrary(false);
             case "shedlock-safe" -> new ShedLibrary(true);
             default -> {
-                System.err.println("usage: Peer redisson|redisson-careful|spring|shedlock|shedlock-safe");
+                System.err.println("usage: Peer redisson|redisson-careful|redisson-fenced|spring|shedlock|shedlock-safe");
                 System.exit(1);
                 yield null;
             }
