@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
-"""Puts locks of other systems on trial beside those of Redis, by what their clients believe and by the writes that arrive.
+"""Puts locks of other systems on trial beside those of Redis, by what their clients believe and by
+the writes that arrive.
 
     python3 trials/beside [--only ROW,..] [--claims T1,..] [--seeds 0..5] [--out .]
 
-Each row starts its server, plays each claim with each seed, and has `lockstorm check` judge the histories. It writes BESIDE.md and beside.json.
-With --short, two systems that start quickly are tried for two claims, and what must come out of it is compared.
+Each row starts its server, plays each claim with each seed, and has `lockstorm check` judge the
+histories. It writes BESIDE.md and beside.json. With --short, two systems that start quickly are
+tried for two claims, and what must come out of it is compared.
 """
 
 import argparse

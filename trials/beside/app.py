@@ -1,4 +1,6 @@
-"""A client of a run: an application that uses a peer's locks, and the record of what it asks, believes and writes."""
+"""A client of a run: an application that uses a peer's locks, and the record of what it asks,
+believes and writes.
+"""
 
 import asyncio
 
@@ -72,7 +74,9 @@ class App:
         return op, number, said
 
     async def acquire(self, wait_ms, lease_ms=2000, retry=False, relies_for=None):
-        """Asks until the lock is granted or the wait is over. The application may rely on it for less time than its library promises."""
+        """Asks until the lock is granted or the wait is over. The application may rely on it for
+        less time than its library promises.
+        """
         call = {"acquire": {"wait": in_millis(wait_ms), "lease_ms": lease_ms, "mode": "exclusive"}}
         waits = self.peer.can("wait")
         begun = self.history.now() / 1e9
@@ -114,7 +118,8 @@ class App:
         return hold
 
     async def watch(self, hold, until):
-        # A paused application cannot look at its watch. What it believes ends then all the same, as a deadline does.
+        # A paused application cannot look at its watch. What it believes ends then all the same, as
+        # a deadline does.
         await asyncio.sleep(max(0, until - self.history.now() / 1e9))
         hold.end("expired")
 
@@ -138,7 +143,9 @@ class App:
                 await self.sleep(retry_after)
 
     async def work(self, hold, until, write_every=None, until_lost=False):
-        """Holds the lock until then, and writes to the resource. Before each write it looks if it has the lock."""
+        """Holds the lock until then, and writes to the resource. Before each write it looks if it
+        has the lock.
+        """
         while (now := self.history.now() / 1e9) < until:
             if until_lost and not hold.is_held():
                 return

@@ -17,7 +17,8 @@ def came_out(finding, expected):
         return verdict["verdict"], verdict.get("because", "")
     if finding["match"] == "as-expected":
         return HOLDS, verdict.get("because", "")
-    # Its measure is above the bound by less than the error of its times, or the checker does not know.
+    # Its measure is above the bound by less than the error of its times, or the checker does not
+    # know.
     is_decided = verdict["verdict"] == HOLDS and finding["match"] == "otherwise"
     return VIOLATED if is_decided else UNDECIDED, f"{finding['checker']}: {finding.get('because', '')}"
 
@@ -30,7 +31,9 @@ def worst(outcomes):
 
 
 def cells_of(claim, findings):
-    """The cells that a run decides: its claim's, and those of other checkers that are asked about the same run."""
+    """The cells that a run decides: its claim's, and those of other checkers that are asked about
+    the same run.
+    """
     cells = {claim.key: worst([came_out(findings[checker], True) for checker in claim.expect])}
     if claim.key == "T4":
         for key, _, checker in OF_T4:
@@ -40,7 +43,9 @@ def cells_of(claim, findings):
 
 
 def share(count, runs, undecided=0):
-    """Wilson's interval of the share of violated seeds, in which an undecided one may be either: as lockstorm's own tables."""
+    """Wilson's interval of the share of violated seeds, in which an undecided one may be either: as
+    lockstorm's own tables.
+    """
     z = statistics.NormalDist().inv_cdf(0.5 + CONFIDENCE / 2)
 
     def bound(yes, sign):
@@ -108,15 +113,16 @@ def table(board):
 def page(board):
     lines = [
         "# Locks beside Redis", "",
-        f"Made by `python3 trials/beside --seeds {board['seeds']}` on {board['day']}, on one machine with {board['cores']} cores, in one run.", "",
-        "Each cell has the seeds with this outcome, of all that were played, and the interval of the share of *violated* seeds with a confidence of "
-        "95 %. lockstorm's checkers judge what clients believe and which writes arrive; nothing looks into a server. *Violated* is a "
+        f"Made by `python3 trials/beside --seeds {board['seeds']}` on {board['day']}, on one machine with {board['cores']} cores, "
+        "in one run.", "",
+        "Each cell has the seeds with this outcome, of all that were played, and the interval of the share of *violated* seeds "
+        "with a confidence of 95 %. lockstorm's checkers judge what clients believe and which writes arrive; nothing looks into a server. *Violated* is a "
         "counterexample. *Holds* is no proof. – is what was not tried; the reasons are below. The chapter "
         "[Locks beside Redis](book/src/beside.md) says how each server is started, and why each cell came out so.", ""]
     lines += ["| " + " | ".join(cells) + " |" for cells in table(board)]
     lines += [""] + [f"* **{key}** {says}" for key, says in claims()]
-    lines += ["", "An acquisition is that of a free lock, from the request to the peer until its answer, without a proxy between. It includes some 0.1 ms "
-              "for the pipes and the JSON of the peer. A server's writes to disk are as by its defaults.", ""]
+    lines += ["", "An acquisition is that of a free lock, from the request to the peer until its answer, without a proxy "
+              "between. It includes some 0.1 ms for the pipes and the JSON of the peer. A server's writes to disk are as by its defaults.", ""]
     lines += [f"* – {column['system']}, {key}: {why}" for column in board["rows"] for key, why in column["not_tried"].items()]
     lines += ["", "## What was found", ""]
     for column in board["rows"]:

@@ -1,7 +1,8 @@
-"""The claims, each as the script of its clients and faults. Times are seconds after all clients are connected.
+"""The claims, each as the script of its clients and faults. Times are seconds after all clients are
+connected.
 
-They are the claims T1..T11 of the scoreboard that ask for no view of the server, with the same leases (2 s) and time-outs (0.5 s). A claim's
-faults come at a time that the seed draws.
+They are the claims T1..T11 of the scoreboard that ask for no view of the server, with the same
+leases (2 s) and time-outs (0.5 s). A claim's faults come at a time that the seed draws.
 """
 
 from dataclasses import dataclass
@@ -21,8 +22,6 @@ class Claim:
     # Only for locks that are renewed, or that belong to a session.
     renewed: bool = False
     failover: bool = False
-    # The time from the death of a holder until the next grant is a measure of it.
-    frees: bool = False
 
 
 HOLDS = {"l2": "holds"}
@@ -232,27 +231,31 @@ async def failover(run, draw):
 
 
 CLAIMS = [
-    Claim("T1", "Without faults one client at a time has the lock, and every client gets it.", 3, one_at_a_time,
-          within(3) | {"l3": "holds"}, end=10),
-    Claim("T2", "A release that comes late does not take the lock from its next owner.", 3, late_release, HOLDS, end=6),
-    Claim("T3", "A client that was paused beyond its lease or session does not take the lock from its next owner when it releases.", 3,
-          paused_release, HOLDS, end=7),
-    Claim("T4", "A holder that was paused beyond its lease or session does not believe that it still has the lock, while another one has it.", 2,
-          paused_holder, HOLDS, end=8, fence=True),
-    Claim("T5", "The lock of a process that was killed is free within 2.5 s.", 2, dead_holder(cut=False), within(2.5), end=12, frees=True),
-    Claim("T5m", "The lock of a machine that vanished, so that its connections are not closed, is free within 2.5 s.", 2, dead_holder(cut=True),
-          within(2.5), end=12, frees=True),
-    Claim("T6", "An acquisition whose connection falls silent after it was carried out costs at most 4 s.", 2, lost_acquire_reply, within(4),
-          end=12, timeout_ms=500),
-    Claim("T7", "A release that is repeated, after its connection fell silent, does not take the lock from its next owner.", 3, lost_release_reply,
-          HOLDS, end=9, timeout_ms=500),
-    Claim("T9", "The lock is kept for as long as its holder runs.", 2, kept, HOLDS, end=8, renewed=True),
-    Claim("T10", "A holder that is cut off learns that the lock is lost before another client has it.", 2, cut_off, HOLDS, end=8, timeout_ms=500,
-          renewed=True),
-    Claim("T11", "A failover does not give one lock to two owners.", 2, failover, HOLDS, end=8, failover=True),
+    Claim("T1", "Without faults one client at a time has the lock, and every client gets it.",
+          3, one_at_a_time, within(3) | {"l3": "holds"}, end=10),
+    Claim("T2", "A release that comes late does not take the lock from its next owner.",
+          3, late_release, HOLDS, end=6),
+    Claim("T3", "A client that was paused beyond its lease or session does not take the lock from its next owner when it releases.",
+          3, paused_release, HOLDS, end=7),
+    Claim("T4", "A holder that was paused beyond its lease or session does not believe that it has the lock while another one has it.",
+          2, paused_holder, HOLDS, end=8, fence=True),
+    Claim("T5", "The lock of a process that was killed is free within 2.5 s.",
+          2, dead_holder(cut=False), within(2.5), end=12),
+    Claim("T5m", "The lock of a machine that vanished, so that its connections are not closed, is free within 2.5 s.",
+          2, dead_holder(cut=True), within(2.5), end=12),
+    Claim("T6", "An acquisition whose connection falls silent after it was carried out costs at most 4 s.",
+          2, lost_acquire_reply, within(4), end=12, timeout_ms=500),
+    Claim("T7", "A release that is repeated, after its connection fell silent, does not take the lock from its next owner.",
+          3, lost_release_reply, HOLDS, end=9, timeout_ms=500),
+    Claim("T9", "The lock is kept for as long as its holder runs.",
+          2, kept, HOLDS, end=8, renewed=True),
+    Claim("T10", "A holder that is cut off learns that the lock is lost before another client has it.",
+          2, cut_off, HOLDS, end=8, timeout_ms=500, renewed=True),
+    Claim("T11", "A failover does not give one lock to two owners.",
+          2, failover, HOLDS, end=8, failover=True),
 ]
 # The same run as T4, asked by other checkers.
 OF_T4 = [
-    ("L3", "A write that a holder had decided on before it was paused does not reach the resource after the next owner's, without a fence.", "l3"),
+    ("L3", "A write that a holder had decided on before its pause does not reach the resource after the next owner's, without a fence.", "l3"),
     ("L4", "The same, where the resource refuses old fencing tokens.", "l4"),
 ]

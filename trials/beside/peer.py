@@ -1,4 +1,6 @@
-"""A peer: a process that holds a lock library and answers requests, one JSON object per line, as under `lockstorm trial`."""
+"""A peer: a process that holds a lock library and answers requests, one JSON object per line, as
+under `lockstorm trial`.
+"""
 
 import asyncio
 import json
@@ -85,7 +87,8 @@ class Peer:
     def last_words(self):
         self.log.seek(0)
         lines = [line.strip() for line in self.log.read().decode(errors="replace").splitlines() if line.strip()]
-        return f"`{self.command}` has ended: " + ("; ".join(lines[:6] if len(lines) < 12 else [*lines[:3], "...", *lines[-3:]]) or "it said nothing")
+        shown = lines if len(lines) < 12 else [*lines[:3], "...", *lines[-3:]]
+        return f"`{self.command}` has ended: {'; '.join(shown) or 'it said nothing'}"
 
     async def end(self):
         self.kill()

@@ -1,7 +1,9 @@
-"""The history of a run, in the format that `lockstorm check` reads, and the findings of lockstorm's checkers.
+"""The history of a run, in the format that `lockstorm check` reads, and the findings of lockstorm's
+checkers.
 
-It has the events of clients and of the resource, and none of the node: nothing here looks into a server. So L1, the promises of servers, is
-undecided. L2, L3, L4 and progress are judged by what clients believe and by the writes that arrive.
+It has the events of clients and of the resource, and none of the node: nothing here looks into a
+server. So L1, the promises of servers, is undecided. L2, L3, L4 and progress are judged by what
+clients believe and by the writes that arrive.
 """
 
 import json
@@ -84,12 +86,14 @@ class History:
         end = max(self.now(), self.events[-1]["at"])
         clock = [{"from": 0, "readings": [self.wall0, 0, 0], "rates": [1_000_000_000] * 3}]
         lock = {"name": "lock", "kind": "exclusive", "keys": ["lock"], "authority": {"groups": [[0]], "quorum": 1}}
+        # A longer stall is a violation by the checker itself. Times are known to 100 ms.
+        longest = 60 if bound is None else bound + 0.1
         header = self.header | {
             "hosts": self.hosts, "locks": [lock], "resource": self.resource, "calm": self.calm if self.calm is not None else end,
-            # A longer stall is a violation by the checker itself. Times are known to 100 ms.
-            "bounds": {"progress": {"secs": 60, "nanos": 0} if bound is None else {"secs": int(bound), "nanos": int((bound % 1 + 0.1) * 1e9)}},
+            "bounds": {"progress": {"secs": int(longest), "nanos": int(longest % 1 * 1e9)}},
             "end": end, "ended": "complete", "probe": "not-ours", "expect": expect}
-        first = {"lockstorm_history": 2, "header": header, "owners": self.owners, "clocks": [clock] * len(self.hosts), "faults": self.faults}
+        clocks = [clock] * len(self.hosts)
+        first = {"lockstorm_history": 2, "header": header, "owners": self.owners, "clocks": clocks, "faults": self.faults}
         with open(path, "w") as file:
             for line in [first, *self.events]:
                 print(json.dumps(line), file=file)

@@ -1,4 +1,6 @@
-"""One run: a claim's clients and faults with one lock, and lockstorm's findings about its history."""
+"""One run: a claim's clients and faults with one lock, and lockstorm's findings about its
+history.
+"""
 
 import asyncio
 import random
@@ -86,7 +88,9 @@ class Run:
     # The run.
 
     async def play(self, lockstorm, path):
-        """The findings by the checker's name, and the seconds from a holder's death until the next grant."""
+        """The findings by the checker's name, and the seconds from a holder's death until the next
+        grant.
+        """
         try:
             if self.claim.failover:
                 self.cluster = self.row.failover()
@@ -120,7 +124,8 @@ class Run:
         for name, app in self.apps.items():
             nodes = self.cluster.nodes(name) if self.cluster else [self.server.node]
             app.links = [Link(node) for node in nodes]
-            starts.append(app.start(fence or self.row.command, ROOT, [link.address for link in app.links], lock, SESSION_MS, self.claim.timeout_ms))
+            addresses = [link.address for link in app.links]
+            starts.append(app.start(fence or self.row.command, ROOT, addresses, lock, SESSION_MS, self.claim.timeout_ms))
         await asyncio.gather(*starts)
         scenario = f"beside/{self.claim.key}/{self.row.key}"
         self.history = History(scenario, self.claim.says, self.seed, self.again, self.version, names, ">" if self.claim.fence else "none")
@@ -144,7 +149,9 @@ class Run:
 
 
 async def cost(row, server, rounds):
-    """The milliseconds of an acquisition of a free lock, as a client alone sees it, without a proxy between: all of them, sorted."""
+    """The milliseconds of an acquisition of a free lock, as a client alone sees it, without a proxy
+    between: all of them, sorted.
+    """
     peer = await Peer.start(row.command, ROOT, lambda said: None)
     try:
         locks = [{"lock": "lock", "name": "lock-of-cost", "nodes": [server.node]}]

@@ -1,6 +1,8 @@
-"""The systems: how each server is started, asked if it is ready, and made to fail over; and the rows of the table.
+"""The systems: how each server is started, asked if it is ready, and made to fail over; and the
+rows of the table.
 
-Every server is a process of this program on a port of its own, with its data in a temporary folder. What differs from its defaults is here.
+Every server is a process of this program on a port of its own, with its data in a temporary folder.
+What differs from its defaults is here.
 """
 
 import asyncio
@@ -96,7 +98,8 @@ class Etcd(Server):
     async def start(self, name="n1", cluster=None, peer=None):
         peer = peer or free_port()
         self.client_url, self.peer_url = f"http://127.0.0.1:{self.port}", f"http://127.0.0.1:{peer}"
-        # The interval and time-out of elections are etcd's defaults for one site, a tenth of a second and one second.
+        # The interval and time-out of elections are etcd's defaults for one site, a tenth of a
+        # second and one second.
         self.run([TARGET / "etcd/etcd", "--name", name, "--data-dir", self.folder / "data", "--logger", "zap", "--log-level", "warn",
                   "--listen-client-urls", self.client_url, "--advertise-client-urls", self.client_url,
                   "--listen-peer-urls", self.peer_url, "--initial-advertise-peer-urls", self.peer_url,
@@ -141,17 +144,46 @@ class ZooKeeper(Server):
         return "ZooKeeper " + jar.stem.split("-")[1]
 
 
+SQL = """
+import sys
+
+import psycopg
+
+port, *statements = sys.argv[1:]
+with psycopg.connect(host="127.0.0.1", port=port, user="postgres", dbname="postgres", autocommit=True, sslmode="disable") as one:
+    for statement in statements:
+        found = one.execute(statement)
+        if found.description:
+            print(found.fetchone()[0])
+"""
+
+
 class Postgres(Server):
     config = {}
     tables = ""
 
+    # Where its programs are that its user may run.
+    programs = TARGET / "postgres"
+
     def program(self, name):
-        return TARGET / "postgres/bin" / name
+        return self.programs / "bin" / name
+
+    def is_runnable(self):
+        try:
+            subprocess.run([self.program("postgres"), "--version"], check=True, stdout=subprocess.DEVNULL, **unprivileged())
+        except PermissionError:
+            return False
+        return True
 
     async def start(self):
         self.data = self.folder / "data"
         if not os.getuid():
             os.chown(self.folder, pwd.getpwnam("nobody").pw_uid, -1)
+        if not self.is_runnable():
+            # A folder on the way to them is closed to that user.
+            for part in ("bin", "lib", "share"):
+                shutil.copytree(self.programs / part, self.folder / "programs" / part, symlinks=True)
+            self.programs = self.folder / "programs"
         initdb = [self.program("initdb"), "-D", self.data, "-U", "postgres", "-A", "trust", "--no-instructions"]
         await asyncio.to_thread(subprocess.run, initdb, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **unprivileged())
         await self.start_again()
@@ -171,6 +203,7 @@ class Postgres(Server):
     def copy(self, primary):
         """Takes a stopped server's files, for a standby of it."""
         self.data = self.folder / "data"
+        self.programs = primary.programs
         shutil.copytree(primary.data, self.data)
         (self.data / "standby.signal").touch()
         if not os.getuid():
@@ -178,9 +211,7 @@ class Postgres(Server):
         self.data.chmod(0o700)
 
     def sql(self, *statements):
-        code = ("import psycopg,sys\nwith psycopg.connect(host='127.0.0.1',port=%d,user='postgres',dbname='postgres',autocommit=True,"
-                "sslmode='disable') as one:\n for each in sys.argv[1:]:\n  found=one.execute(each)\n  if found.description: print(found.fetchone()[0])")
-        done = subprocess.run([TARGET / "databases/bin/python", "-c", code % self.port, *statements], capture_output=True, text=True)
+        done = subprocess.run([TARGET / "databases/bin/python", "-c", SQL, str(self.port), *statements], capture_output=True, text=True)
         if done.returncode:
             raise RuntimeError(done.stderr)
         return done.stdout
@@ -197,7 +228,9 @@ class Postgres(Server):
 
 
 class PostgresAlive(Postgres):
-    """With keep-alives that end a silent connection within some 2 s; an answer that stays unacknowledged ends it as well."""
+    """With keep-alives that end a silent connection within some 2 s; an answer that stays
+    unacknowledged ends it as well.
+    """
 
     config = {"tcp_keepalives_idle": 1, "tcp_keepalives_interval": 1, "tcp_keepalives_count": 1, "tcp_user_timeout": 2000}
 
@@ -213,12 +246,14 @@ class MariaDb(Server):
         data = self.folder / "data"
         program = shutil.which("mariadbd") or "/usr/sbin/mariadbd"
         me = pwd.getpwuid(os.getuid()).pw_name
-        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={me}", "--skip-test-db", "--auth-root-authentication-method=normal"]
+        install = ["mariadb-install-db", "--no-defaults", f"--datadir={data}", f"--user={me}", "--skip-test-db",
+                   "--auth-root-authentication-method=normal"]
         await asyncio.to_thread(subprocess.run, install, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         user = self.folder / "user.sql"
         user.write_text("CREATE USER trial@'127.0.0.1' IDENTIFIED BY 'trial';\n")
         self.run([program, "--no-defaults", f"--datadir={data}", f"--user={me}", f"--port={self.port}", "--bind-address=127.0.0.1",
-                  "--skip-name-resolve", f"--socket={self.folder}/socket", f"--pid-file={self.folder}/pid", f"--init-file={user}", *self.config])
+                  "--skip-name-resolve", f"--socket={self.folder}/socket", f"--pid-file={self.folder}/pid",
+                  f"--init-file={user}", *self.config])
         await self.is_ready(lambda: self.asks(b"", b"MariaDB"))
 
     @staticmethod
@@ -231,11 +266,14 @@ class MariaDbAlive(MariaDb):
     config = ("--tcp-keepalive-time=1", "--tcp-keepalive-interval=1", "--tcp-keepalive-probes=1")
 
 
-# Failovers: what it is made of, and the function that takes the node away and has another one decide. Each returns the nodes of each client.
+# Failovers: what it is made of, and the function that takes the node away and has another one
+# decide. Each returns the nodes of each client.
 
 
 class RedisFailover:
-    """A master and a replica, which lacks what came after it was cut off, as in T11 of the scoreboard."""
+    """A master and a replica, which lacks what came after it was cut off, as in T11 of the
+    scoreboard.
+    """
 
     words = "the link to the replica is cut, the master is killed and the replica promoted"
 
@@ -366,8 +404,8 @@ class Row:
     renewed: bool = True
 
 
-def python(script, argument):
-    return f"exec '{TARGET}/databases/bin/python' trials/beside/databases/{script} {argument}"
+def python(lock):
+    return f"exec '{TARGET}/databases/bin/python' trials/beside/databases/peer.py {lock}"
 
 
 CURATOR = f"{JAVA} -cp '{TARGET}/zookeeper/target/peer.jar:{TARGET}/zookeeper/target/dependency/*' CuratorPeer"
@@ -382,18 +420,18 @@ ROWS = [
         f"{PEER} redisson", ["servers", "jvm"], with_token=f"{PEER} redisson-fenced", failover=RedisFailover),
     Row("redis-redisson-careful", Redis, "Redisson RLock, remainTimeToLive()", "As above; after a grant it asks for the remaining time.",
         f"{PEER} redisson-careful", ["servers", "jvm"], failover=RedisFailover),
-    Row("etcd", Etcd, "concurrency.Mutex", "Mutual exclusion while the session's lease lives; the key's revision for fencing.",
+    Row("etcd", Etcd, "concurrency.Mutex", "A key for as long as its session's lease lives; the resource has to validate its revision.",
         f"exec '{TARGET}/etcd/peer'", ["etcd"], failover=EtcdEnsemble),
-    Row("zookeeper", ZooKeeper, "Curator InterProcessMutex", "Globally synchronous: no two clients think that they hold it, if SUSPENDED counts as lost.",
+    Row("zookeeper", ZooKeeper, "Curator InterProcessMutex", "At no instant two clients think that they hold it, if SUSPENDED counts as lost.",
         CURATOR, ["zookeeper"], with_token=f"{CURATOR} token", failover=ZooKeeperEnsemble),
-    Row("postgres", Postgres, "advisory lock", "Held until released or the session ends.", python("peer.py", "postgres"), ["postgres", "databases"],
-        failover=PostgresFailover),
+    Row("postgres", Postgres, "advisory lock", "Held until released or the session ends.",
+        python("postgres"), ["postgres", "databases"], failover=PostgresFailover),
     Row("postgres-alive", PostgresAlive, "advisory lock, keep-alives of 1 s", "As above; a silent connection ends after its keep-alives.",
-        python("peer.py", "postgres-alive"), ["postgres", "databases"], failover=PostgresFailover),
-    Row("postgres-row", PostgresRow, "row with a lease", "One row a name; a lease by the server's clock, a token from the row.",
-        python("peer.py", "postgres-row"), ["postgres", "databases"], failover=PostgresRowFailover, renewed=False),
-    Row("mariadb", MariaDb, "GET_LOCK", "Held until released or the connection ends.", python("peer.py", "mariadb"), ["databases", "mariadb"],
-        no_failover=NO_REPLICA),
+        python("postgres-alive"), ["postgres", "databases"], failover=PostgresFailover),
+    Row("postgres-row", PostgresRow, "row with a lease", "A lease by the server's clock, and a token from the row.",
+        python("postgres-row"), ["postgres", "databases"], failover=PostgresRowFailover, renewed=False),
+    Row("mariadb", MariaDb, "GET_LOCK", "Held until released or the connection ends.",
+        python("mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
     Row("mariadb-alive", MariaDbAlive, "GET_LOCK, keep-alives of 1 s", "As above; the server ends a silent connection after its keep-alives.",
-        python("peer.py", "mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
+        python("mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
 ]

@@ -1,7 +1,8 @@
 """Links between one client and the nodes of a system: TCP proxies that can fall silent.
 
-A silent socket gets a filter (SO_ATTACH_FILTER) by which the kernel drops every packet that arrives for it, before TCP sees it. So nothing is
-acknowledged, no keep-alive is answered and no connection is refused, as behind a cut cable. When the filter is gone, both ends send again.
+A silent socket gets a filter (SO_ATTACH_FILTER) by which the kernel drops every packet that arrives
+for it, before TCP sees it. So nothing is acknowledged, no keep-alive is answered and no connection
+is refused, as behind a cut cable. When the filter is gone, both ends send again.
 """
 
 import asyncio
@@ -33,7 +34,8 @@ class Link:
     def __init__(self, node):
         self.node = node
         self.is_cut = False
-        # Bytes in a request after which its connection falls silent for ever, and the call to make then.
+        # Bytes in a request after which its connection falls silent for ever, and the call to make
+        # then.
         self.loses = None
         self.pairs = []
         self.listener = socket.create_server(("127.0.0.1", 0))

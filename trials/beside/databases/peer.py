@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """A peer with a lock of a SQL database: peer.py LOCK.
 
-An advisory lock belongs to the connection: it has no lease and no renewal, and is free when the server ends the connection. A row belongs to
-the owner that it names, until the time that it names, by the server's clock. A driver's connection that is broken is opened again for the next
-request, since an application has to do so.
+An advisory lock belongs to the connection: it has no lease and no renewal, and is free when the
+server ends the connection. A row belongs to the owner that it names, until the time that it names,
+by the server's clock. A driver's connection that is broken is opened again for the next request,
+since an application has to do so.
 """
 
 import json
@@ -38,7 +39,8 @@ class Postgres:
             host, port = self.node.rsplit(":", 1)
             # Its shortest limit of a connection attempt is 2 s.
             self.connection = psycopg.connect(
-                host=host, port=port, user="postgres", dbname="postgres", autocommit=True, connect_timeout=2, sslmode="disable", **self.options)
+                host=host, port=port, user="postgres", dbname="postgres", autocommit=True, connect_timeout=2, sslmode="disable",
+                **self.options)
         return self.connection
 
     def one(self, statement, *values):
@@ -64,14 +66,18 @@ class Postgres:
 
 
 class PostgresAlive(Postgres):
-    """With keep-alives that end a silent connection in some 2 s, at both ends: the server's are those of its configuration."""
+    """With keep-alives that end a silent connection in some 2 s, at both ends: the server's are
+    those of its configuration.
+    """
 
     library = "PostgreSQL advisory lock, keep-alives of 1 s"
     options = {"keepalives_idle": 1, "keepalives_interval": 1, "keepalives_count": 1, "tcp_user_timeout": 2000}
 
 
 class PostgresRow(PostgresAlive):
-    """A row for each lock, with its owner, the end of its lease by the server's clock, and a number that grows with each grant."""
+    """A row for each lock, with its owner, the end of its lease by the server's clock, and a number
+    that grows with each grant.
+    """
 
     library, can = "PostgreSQL row with a lease", ["token", "extend"]
 
@@ -84,7 +90,8 @@ class PostgresRow(PostgresAlive):
     def acquire(self, wait_ms, lease_ms):
         owner, asked = uuid.uuid4().hex, time.time() * 1000
         token = self.one(self.lock, self.name, owner, lease_ms)
-        # It relies on the lease from before it asked, as the server's clock and its own run at the same rate.
+        # It relies on the lease from before it asked, as the server's clock and its own run at the
+        # same rate.
         return None if token is None else {"held": (owner, lease_ms), "token": token, "until_ms": int(asked + lease_ms)}
 
     def release(self, held):
@@ -102,7 +109,9 @@ class PostgresRow(PostgresAlive):
 
 
 class MariaDb:
-    """`GET_LOCK` by PyMySQL, which has no limit of a wait that is not that of a read: so it does not wait."""
+    """`GET_LOCK` by PyMySQL, which has no limit of a wait that is not that of a read: so it does
+    not wait.
+    """
 
     library, package, can = "MariaDB GET_LOCK", "PyMySQL", []
 

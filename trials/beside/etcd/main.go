@@ -1,7 +1,8 @@
-// A peer with the lock of etcd's own client, go.etcd.io/etcd/client/v3/concurrency: a Mutex of a Session.
+// A peer with the lock of etcd's own client, go.etcd.io/etcd/client/v3/concurrency: a Mutex of a
+// Session.
 //
-// The session's lease has the length that `init` names, and its client renews it. The key's revision is the fencing token. `Done` of the
-// session is the report of a lost lock.
+// The session's lease has the length that `init` names, and its client renews it. The key's
+// revision is the fencing token. `Done` of the session is the report of a lost lock.
 package main
 
 import (
@@ -68,7 +69,8 @@ func (p *peer) open(asked request) error {
 	}
 	// The TTL of a lease is a number of whole seconds.
 	p.ttl = int((asked.WatchdogMs + 999) / 1000)
-	// As etcdctl does by default, a ping after an interval without news; gRPC makes it no shorter than 10 s.
+	// As etcdctl does by default, a ping after an interval without news; gRPC makes it no shorter than
+	// 10 s.
 	config := clientv3.Config{Endpoints: lock.Nodes, DialTimeout: commandTimeout, DialKeepAliveTime: 2 * time.Second,
 		DialKeepAliveTimeout: 6 * time.Second, Logger: zap.NewNop()}
 	client, err := clientv3.New(config)
@@ -93,7 +95,8 @@ func (p *peer) now() (*concurrency.Session, error) {
 	}
 	ctx, cancel := p.limit()
 	defer cancel()
-	// The context of a session is that of its renewals as well. So the lease is granted within the limit, and renewed without one.
+	// The context of a session is that of its renewals as well. So the lease is granted within the
+	// limit, and renewed without one.
 	lease, err := p.client.Grant(ctx, int64(p.ttl))
 	if err != nil {
 		return nil, err

@@ -6,8 +6,8 @@ import java.io.InputStreamReader;
 import java.io.PrintStream;
 import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
-import java.util.Map;
 import java.util.List;
+import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.Executors;
 import java.util.concurrent.TimeUnit;
@@ -20,8 +20,9 @@ import org.apache.curator.retry.ExponentialBackoffRetry;
 /**
  * A peer with Apache Curator's InterProcessMutex on ZooKeeper.
  *
- * <p>The session's timeout is the length that `init` names. As Curator's documentation advises, the states SUSPENDED and LOST of the connection
- * are reports of a lost lock. With the argument `token`, the zxid of the lock's node is the fencing token; it costs another request after a grant.
+ * <p>The session's timeout is the length that `init` names. As Curator's documentation advises, the
+ * states SUSPENDED and LOST of the connection are reports of a lost lock. With the argument `token`,
+ * the zxid of the lock's node is the fencing token; it costs another request after a grant.
  */
 public final class CuratorPeer {
     /** It tells its own node's path to this peer, which its class does for those that extend it. */
@@ -63,7 +64,8 @@ public final class CuratorPeer {
             builder.connectionTimeoutMs(timeout.intValue());
         }
         // The retries are those of Curator's guide to getting started.
-        client = builder.sessionTimeoutMs(number(asked, "watchdog_ms").intValue()).retryPolicy(new ExponentialBackoffRetry(1000, 3)).build();
+        builder.sessionTimeoutMs(number(asked, "watchdog_ms").intValue());
+        client = builder.retryPolicy(new ExponentialBackoffRetry(1000, 3)).build();
         client.getConnectionStateListenable().addListener((of, state) -> {
             if (state == ConnectionState.SUSPENDED || state == ConnectionState.LOST) {
                 holds.keySet().forEach(hold -> say(Map.of("type", "lost", "hold", hold)));
