@@ -5,8 +5,8 @@ the writes that arrive.
     python3 trials/beside [--only ROW,..] [--claims T1,..] [--seeds 0..5] [--out .]
 
 Each row starts its server, plays each claim with each seed, and has `lockstorm check` judge the
-histories. It writes BESIDE.md and beside.json. With --short, two systems that start quickly are
-tried for two claims, and what must come out of it is compared.
+histories. It writes BESIDE.md and beside.json. With --short, two systems that start quickly and a
+lock that is broken on purpose are tried for some claims, and what must come out is compared.
 """
 
 import argparse
@@ -22,13 +22,14 @@ import board as boards
 from claims import CLAIMS
 from peer import Gone
 from run import Run, cost
-from systems import ROOT, ROWS, TARGET
+from systems import CONTROLS, ROOT, ROWS, TARGET
 
 # An undecided run, or one that was given up, is played again.
 PLAYS = 3
 SHORT = {
     "redis-lockstorm": {"T4": "holds", "L3": "violated", "T5m": "holds"},
     "postgres": {"T4": "holds", "L3": "holds", "T5m": "violated"},
+    "bare-del": {"T2": "violated"},
 }
 NOT_HAD = {
     "key": "mongodb", "system": "MongoDB", "lock": "`findAndModify`", "promises": "–", "cells": {}, "cost": [],
@@ -38,6 +39,8 @@ NOT_HAD = {
 
 def not_tried(row, claim, chosen):
     """The reason why a claim is not tried, or None."""
+    if row.control and claim.key not in row.control:
+        return "it is not its mistake"
     if claim.failover and row.failover is None:
         return row.no_failover
     if claim.renewed and not row.renewed:
@@ -73,9 +76,10 @@ async def column(row, chosen, options, limit):
     try:
         await server.start()
         version = server.version()
-        took = [] if options.short else await cost(row, server, options.rounds)
+        took = [] if options.short or row.control else await cost(row, server, options.rounds)
         tried = [claim for claim in CLAIMS if not_tried(row, claim, chosen) is None]
-        plays = [play(row, claim, seed, version, server, options, limit) for claim in tried for seed in range(*options.seeds)]
+        seeds = range(*options.seeds)[:1] if row.control else range(*options.seeds)
+        plays = [play(row, claim, seed, version, server, options, limit) for claim in tried for seed in seeds]
         cells = {}
         for played in await asyncio.gather(*plays):
             for key, cell in played.items():
@@ -101,6 +105,8 @@ async def called(row):
 
 async def whole(rows, chosen, options):
     limit = asyncio.Semaphore(options.jobs)
+    if options.short:
+        return await asyncio.gather(*(column(row, chosen & set(SHORT[row.key]), options, limit) for row in rows))
     columns = []
     for row in rows:
         # One after the other: the cost of one must not be that of its neighbours.
@@ -109,11 +115,12 @@ async def whole(rows, chosen, options):
     return columns
 
 
-def compared(columns):
-    """What --short found otherwise than it must be."""
-    wrong = []
+def compared(columns, chosen, short):
+    """What was found otherwise than it must be: by --short, or of a control."""
+    wrong, controls = [], {row.key: {key: boards.VIOLATED for key in row.control if key in chosen} for row in CONTROLS}
     for one in columns:
-        for key, must in SHORT[one["key"]].items():
+        musts = SHORT[one["key"]] if short else controls.get(one["key"], {})
+        for key, must in musts.items():
             for cell in one["cells"].get(key, {"plays": [{"outcome": "not tried", "said": []}]})["plays"]:
                 if cell["outcome"] != must:
                     wrong.append(f"{one['key']}, {key}: {cell['outcome']}, not {must}: {' '.join(cell['said'])}")
@@ -131,28 +138,31 @@ def main():
     parser.add_argument("--out", type=Path, help="the folder for BESIDE.md and beside.json; without it, the table is printed")
     parser.add_argument("--keep", action="store_true", help="keep the rows of beside.json that are not tried")
     parser.add_argument("--no-setup", dest="setup", action="store_false", help="trials/setup has run")
-    parser.add_argument("--short", action="store_true", help="two systems and two claims, compared with what must come out")
+    parser.add_argument("--short", action="store_true", help="two systems, a broken lock and some claims, compared with what must come out")
     options = parser.parse_args()
     if options.short:
-        options.only, options.claims, options.seeds, options.jobs = ",".join(SHORT), "T4,T5m", "0..1", 4
+        options.only, options.claims, options.seeds, options.jobs = ",".join(SHORT), "T2,T4,T5m", "0..1", 5
     words = options.seeds
     options.seeds = tuple(int(end) for end in options.seeds.split(".."))
     options.lockstorm = options.lockstorm.resolve()
     options.histories = TARGET / "beside"
     options.histories.mkdir(parents=True, exist_ok=True)
-    rows = [row for row in ROWS if not options.only or row.key in options.only.split(",")]
+    rows = [row for row in [*ROWS, *CONTROLS] if not options.only or row.key in options.only.split(",")]
     chosen = set(options.claims.split(",")) if options.claims else {claim.key for claim in CLAIMS}
     if options.setup:
         for language in dict.fromkeys(each for row in rows for each in row.setup):
             subprocess.run([ROOT / "trials/setup", language], check=True)
     kept = {}
     if options.keep and options.out:
-        kept = {one["key"]: one for one in json.loads((options.out / "beside.json").read_text())["rows"]}
+        before = json.loads((options.out / "beside.json").read_text())
+        kept = {one["key"]: one for one in before["rows"] + before["controls"]}
 
     def save(columns):
         found = kept | {one["key"]: one for one in columns}
-        columns = [found[row.key] for row in ROWS if row.key in found] + ([] if options.short else [NOT_HAD])
-        board = {"day": str(datetime.date.today()), "seeds": words, "cores": os.cpu_count(), "rows": columns}
+        board = {
+            "day": str(datetime.date.today()), "seeds": words, "cores": os.cpu_count(),
+            "rows": [*(found[row.key] for row in ROWS if row.key in found), NOT_HAD],
+            "controls": [found[row.key] for row in CONTROLS if row.key in found]}
         if options.out:
             (options.out / "beside.json").write_text(json.dumps(board, indent=1) + "\n")
             (options.out / "BESIDE.md").write_text(boards.page(board))
@@ -160,13 +170,11 @@ def main():
 
     options.save = save
     columns = asyncio.run(whole(rows, chosen, options))
-    if not options.out:
+    if not options.out and not options.short:
         print(boards.page(save(columns)))
-    if options.short:
-        wrong = compared(columns)
-        print("\n".join(wrong) or f"{len(columns)} systems came out as they must")
-        return 1 if wrong else 0
-    return 0
+    wrong = compared(columns, chosen, options.short)
+    print("\n".join(wrong) or f"{len(columns)} locks were tried; those with a required outcome have it")
+    return 1 if wrong else 0
 
 
 if __name__ == "__main__":

@@ -133,4 +133,9 @@ def page(board):
                 first = bad[0]
                 lines += [f"* {column['system']}, {column['lock']}, {key} {first['outcome']}: {' '.join(first['said'])}", "",
                           "  ```", f"  {first['again']}", f"  lockstorm check {first['history']}", "  ```"]
+    if board["controls"]:
+        lines += ["", "## Controls", "", "Locks with one mistake each, which must be found.", ""]
+    for control in board["controls"]:
+        found = ", ".join(f"{key} {in_words(cell, key)}" for key, cell in control["cells"].items())
+        lines.append(f"* {control['lock'].removeprefix('control: ')}: {found}")
     return "\n".join(lines) + "\n"

@@ -402,6 +402,8 @@ class Row:
     no_failover: str = ""
     # A watchdog or a session keeps it.
     renewed: bool = True
+    # The claims of which a lock that is broken on purpose must be found violated.
+    control: tuple = ()
 
 
 def python(lock):
@@ -434,4 +436,20 @@ ROWS = [
         python("mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
     Row("mariadb-alive", MariaDbAlive, "GET_LOCK, keep-alives of 1 s", "As above; the server ends a silent connection after its keep-alives.",
         python("mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
+]
+
+
+def broken(key, mistake, *claims):
+    """A lock on Redis with one mistake, of the scoreboard's controls."""
+    command = f"exec '{TARGET}/python/bin/python' trials/python/peer.py {key}"
+    return Row(key, Redis, f"control: {mistake}", "", command, ["servers", "python"], control=claims)
+
+
+CONTROLS = [
+    broken("look-then-set", "EXISTS, then SET", "T1"),
+    broken("bare-del", "release by DEL", "T2", "T3", "T7"),
+    broken("late-deadline", "a deadline that is too late", "T4"),
+    broken("no-lease", "no lease", "T5", "T5m", "T6"),
+    broken("never-renews", "a watchdog that never renews", "T9"),
+    broken("silent-watchdog", "a watchdog that reports no loss", "T10"),
 ]
