@@ -85,7 +85,9 @@ class History:
     def write_to(self, path, expect, bound):
         end = max(self.now(), self.events[-1]["at"])
         clock = [{"from": 0, "readings": [self.wall0, 0, 0], "rates": [1_000_000_000] * 3}]
-        lock = {"name": "lock", "kind": "exclusive", "keys": ["lock"], "authority": {"groups": [[0]], "quorum": 1}}
+        # Of two authorities that record nothing both would have to grant: so no checker compares what
+        # an owner has with what one of them counts.
+        lock = {"name": "lock", "kind": "exclusive", "keys": ["lock"], "authority": {"groups": [[0], [0]], "quorum": 2}}
         # A longer stall is a violation by the checker itself. Times are known to 100 ms.
         longest = 60 if bound is None else bound + 0.1
         header = self.header | {
