@@ -16,6 +16,7 @@ import json
 import os
 import subprocess
 import sys
+import traceback
 from pathlib import Path
 
 import board as boards
@@ -62,8 +63,11 @@ async def play(row, claim, seed, version, server, options, limit):
                 has_token = any(app.peer.can("token") for app in run.apps.values())
                 if not has_token:
                     cells.pop("L4", None)
-            except (Gone, OSError, asyncio.TimeoutError, RuntimeError) as error:
-                cells, freed = {claim.key: (boards.UNDECIDED, [f"it was given up: {error}"])}, None
+            except Exception as error:
+                # One run that cannot be played must not end all others.
+                if not isinstance(error, (Gone, OSError, asyncio.TimeoutError)):
+                    traceback.print_exc()
+                cells, freed = {claim.key: (boards.UNDECIDED, [f"it was given up: {type(error).__name__}: {error}"])}, None
         if cells[claim.key][0] != boards.UNDECIDED:
             break
     print(f"{row.key} {claim.key} seed {seed}:", ", ".join(f"{key} {outcome}" for key, (outcome, _) in cells.items()), flush=True)

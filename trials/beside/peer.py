@@ -38,6 +38,9 @@ class Peer:
         except (asyncio.TimeoutError, ValueError):
             peer.kill()
             raise Gone(f"`{command}` said no hello: {peer.last_words()}") from None
+        except BaseException:
+            peer.kill()
+            raise
         peer.reading = asyncio.create_task(peer.read())
         return peer
 
