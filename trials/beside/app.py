@@ -43,7 +43,10 @@ class App:
         self.peer = await Peer.start(command, cwd, self.hear)
         _, answered = self.peer.ask(type="init", host=self.name, locks=[{"lock": "lock", "name": lock, "nodes": nodes}],
                                     watchdog_ms=watchdog_ms, timeout_ms=timeout_ms)
-        Peer.answer_of(await asyncio.wait_for(answered, 30))
+        try:
+            Peer.answer_of(await asyncio.wait_for(answered, 30))
+        except Refusal as failed:
+            raise Gone(f"{self.name} did not connect: {failed}") from None
 
     def hear(self, said):
         hold = self.holds.get(said.get("hold"))
