@@ -27,7 +27,7 @@ use crate::{
     protocol::{NewProtocol, Protocol},
     rule::Rules,
     time::{Boottime, Monotonic, True, Wall},
-    timeline::{Hook, StateHook, World},
+    timeline::{Hook, LullHook, StateHook, World},
     trace::{Record, Trace, TraceRetention},
 };
 
@@ -43,6 +43,7 @@ pub struct Builder {
     clocks: BTreeMap<String, Clock>,
     hooks: Vec<Hook>,
     state_hooks: Vec<StateHook>,
+    lull_hooks: Vec<LullHook>,
     keep: TraceRetention,
     protocol: Option<NewProtocol>,
     steps_per_instant: u64,
@@ -70,6 +71,7 @@ impl Builder {
             clocks: BTreeMap::new(),
             hooks: vec![],
             state_hooks: vec![],
+            lull_hooks: vec![],
             keep: TraceRetention::Last(1_000),
             protocol: None,
             steps_per_instant: 1_000_000,
@@ -167,6 +169,14 @@ impl Builder {
         self
     }
 
+    /// Calls `hook` before time advances, with the instant of the next known event. Nothing is left
+    /// to do at the present instant then. The hook may add timers by
+    /// [`HostCtx::wake_at`](crate::HostCtx::wake_at). The turmoil engine calls no such hook.
+    pub fn lull_hook(mut self, hook: impl FnMut(True) + 'static) -> Self {
+        self.lull_hooks.push(Box::new(hook));
+        self
+    }
+
     /// Limits the number of polls and packets in one true instant (by default a million) and in a
     /// whole run (ten thousand million). More count as an endless loop, and are an error.
     pub fn limits(mut self, per_instant: u64, per_run: u64) -> Self {
@@ -237,7 +247,7 @@ impl Builder {
             fabric,
             hosts,
             links,
-            (self.hooks, self.state_hooks),
+            (self.hooks, self.state_hooks, self.lull_hooks),
             (self.steps_per_instant, self.steps_per_run),
         )
     }

@@ -100,6 +100,14 @@ impl HostCtx {
         Sleep { machine: self.machine.clone(), alarm: Alarm::Wire(at), timer: None }
     }
 
+    /// Wakes `waker` at an instant of true time, as a [`HostCtx::wire_delay`] until then would.
+    pub fn wake_at(&self, at: True, waker: Waker) {
+        let number = self.machine.next_number.fetch_add(1, Ordering::Relaxed);
+        self.machine.next_due_known.store(false, Ordering::Relaxed);
+        let before = lock(&self.machine.timers).insert((Alarm::Wire(at), number), waker);
+        drop(before);
+    }
+
     /// Returns 64 random bits of the host's own stream, which continues over restarts.
     pub fn random(&self) -> u64 {
         lock(&self.machine.random).next_u64()

@@ -187,7 +187,7 @@ pub use link::Latency;
 pub use protocol::{Protocol, Request};
 pub use rule::{MessageFault, Rule};
 pub use socket::{TcpListener, TcpStream};
-pub use timeline::{End, Hook, StateHook, World, WorldError};
+pub use timeline::{End, Hook, LullHook, StateHook, World, WorldError};
 pub use trace::{
     Activity, Divergence, Event, Fingerprint, HostName, Record, TraceRetention, first_divergence,
 };

@@ -88,6 +88,9 @@ pub type Hook = Box<dyn FnMut(&Record, &Control)>;
 /// Called with true time, a host's name, and its old and new state whenever the state changes.
 pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
 
+/// Called with the instant of the next known event, when nothing more happens at the present one.
+pub type LullHook = Box<dyn FnMut(True)>;
+
 /// A simulated world. It lives on one thread, and a thread has one world at a time.
 pub struct World {
     pub(crate) runtime: Rc<Runtime>,
@@ -105,6 +108,7 @@ pub struct World {
     pub(crate) outbox: Vec<Packet>,
     hooks: Vec<Hook>,
     state_hooks: Vec<StateHook>,
+    lull_hooks: Vec<LullHook>,
     pub(crate) finished: bool,
     pub(crate) steps: u64,
     steps_before_now: u64,
@@ -120,7 +124,7 @@ impl World {
         fabric: Fabric,
         hosts: Vec<Host>,
         links: Vec<Link>,
-        (hooks, state_hooks): (Vec<Hook>, Vec<StateHook>),
+        (hooks, state_hooks, lull_hooks): (Vec<Hook>, Vec<StateHook>, Vec<LullHook>),
         (steps_per_instant, steps_per_run): (u64, u64),
     ) -> Self {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
@@ -145,6 +149,7 @@ impl World {
             outbox: vec![],
             hooks,
             state_hooks,
+            lull_hooks,
             finished: false,
             steps: 0,
             steps_before_now: 0,
@@ -241,7 +246,13 @@ impl World {
             if self.now() >= until {
                 return Ok(End::TimeUp);
             }
-            let next = next.min(until);
+            let next = if self.lull_hooks.is_empty() {
+                next.min(until)
+            } else {
+                self.lull_hooks.iter_mut().for_each(|hook| hook(next.min(until)));
+                // A hook may have added a timer.
+                self.next_event().min(until)
+            };
             let deadline = if real {
                 self.origin + next.since(True::ZERO)
             } else {

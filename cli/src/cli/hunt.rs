@@ -48,6 +48,9 @@ pub(super) struct Hunt {
     checkers: Vec<String>,
     #[command(flatten)]
     jobs: Jobs,
+    /// Play every run from its beginning, in threads, instead of forking where a fault begins
+    #[arg(long)]
+    no_share: bool,
     /// Print the result as one JSON object
     #[arg(long)]
     json: bool,
@@ -75,7 +78,10 @@ impl Hunt {
             search = search.checkers(checkers);
         }
         let progress = Progress::new(usize::try_from(self.budget).unwrap_or(usize::MAX));
-        let hunted = search.run(&|simulated| progress.step(simulated));
+        let told = |simulated| progress.step(simulated);
+        // This process has no other thread yet, so it can be forked.
+        let hunted =
+            if self.no_share { search.run(&told) } else { search.run_shared(&told).into_diagnostic()? };
         let speed = progress.finish();
         let of = if variant.name.is_empty() { String::new() } else { format!("#{}", variant.name) };
         let name = format!("{}{of}", source.file);

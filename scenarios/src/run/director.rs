@@ -6,7 +6,12 @@ use std::{collections::BTreeMap, rc::Rc, time::Duration};
 use lockstorm_sim::cluster::key_slot;
 use lockstorm_world::{Cause, Condition, HostCtx, Verb, time::True};
 
-use super::{Stage, operator::Operated, reshard};
+use super::{
+    Stage,
+    late::{Change, LATE_MAX},
+    operator::Operated,
+    reshard,
+};
 use crate::{
     file::{
         fault::FaultAction,
@@ -22,6 +27,8 @@ use crate::{
 enum Cue {
     /// Begin an occurrence, by its index in the plan.
     Begin(usize),
+    /// Begin an occurrence that was added during the run, by its index in [`Director::late`].
+    BeginLate(usize),
     /// End a fault, by its number in the history.
     End(usize),
 }
@@ -34,12 +41,25 @@ struct Kept {
     disks: Vec<String>,
 }
 
+/// A fault that was added during the run.
+struct LateFault {
+    occurrence: Occurrence,
+    /// Its end, if that is known.
+    end: Option<True>,
+    /// Once it has begun: its number in the history, and the number of the cue that ends it.
+    begun: Option<(usize, u64)>,
+}
+
 /// The director's pending actions, and the lasting faults that it has begun.
 struct Director {
     ctx: HostCtx,
     stage: Rc<Stage>,
     cues: BTreeMap<(True, u64), Cue>,
     cues_given: u64,
+    /// The number of the first fault that is added during the run. As cues, such faults come after
+    /// those of the plan and before all others, as if they were the last ones of the plan.
+    late_from: u64,
+    late: Vec<LateFault>,
     /// The lasting effects of each fault, by its number in the history.
     in_force: BTreeMap<usize, Kept>,
     /// The node behind each address.
@@ -48,11 +68,12 @@ struct Director {
 
 /// Runs the director from the start of the run to its end.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>) {
-    let (cues, in_force) = Default::default();
+    let (cues, in_force, late) = Default::default();
     let addresses = stage.plan.scenario.address.iter();
     let addresses =
         addresses.map(|(name, address)| (name.clone(), address.points_to.as_str().to_owned())).collect();
-    Director { ctx, stage, cues, cues_given: 0, in_force, addresses }.play().await;
+    let (cues_given, late_from) = (0, 0);
+    Director { ctx, stage, cues, cues_given, late_from, late, in_force, addresses }.play().await;
 }
 
 impl Director {
@@ -71,7 +92,12 @@ impl Director {
                 }
             }
         }
+        self.late_from = self.cues_given;
+        self.cues_given += LATE_MAX;
         loop {
+            for (at, change) in stage.late.take() {
+                self.change(at, change);
+            }
             loop {
                 let due = stage.shared.get().take_due();
                 let Some((occurrence, due)) = due else { break };
@@ -80,7 +106,11 @@ impl Director {
             let now = self.ctx.moment().0;
             while let Some(entry) = self.cues.first_entry().filter(|entry| entry.key().0 <= now) {
                 match entry.remove() {
-                    Cue::Begin(occurrence) => self.begin(&stage.plan.faults[occurrence]),
+                    Cue::Begin(occurrence) => self.begin(&stage.plan.faults[occurrence], None),
+                    Cue::BeginLate(late) => {
+                        let occurrence = self.late[late].occurrence.clone();
+                        self.begin(&occurrence, Some(late));
+                    }
                     Cue::End(fault) => self.end(fault),
                 }
             }
@@ -89,6 +119,7 @@ impl Director {
             tokio::select! {
                 biased;
                 () = stage.shared.happened() => {}
+                () = stage.late.is_due(&self.ctx) => {}
                 () = self.ctx.wire_delay(wait) => {}
             }
         }
@@ -99,8 +130,27 @@ impl Director {
         self.cues_given += 1;
     }
 
-    /// Begins an occurrence, and schedules its end.
-    fn begin(&mut self, occurrence: &Occurrence) {
+    /// Adds a fault, or the end of one.
+    fn change(&mut self, at: True, change: Change) {
+        match change {
+            Change::Begin(occurrence) => {
+                let late = self.late.len();
+                self.cues.insert((at, self.late_from + late as u64), Cue::BeginLate(late));
+                self.late.push(LateFault { occurrence, end: None, begun: None });
+            }
+            Change::End(late) => {
+                let late = &mut self.late[late];
+                late.end = Some(at);
+                if let Some((fault, cue)) = late.begun {
+                    self.cues.insert((at, cue), Cue::End(fault));
+                }
+            }
+        }
+    }
+
+    /// Begins an occurrence, and schedules its end. `late` is its index among the faults that were
+    /// added during the run, whose ends are added, too.
+    fn begin(&mut self, occurrence: &Occurrence, late: Option<usize>) {
         let now = self.ctx.moment().0;
         let targets: Vec<Vec<String>> =
             occurrence.targets.iter().map(|targets| resolve(&self.stage, targets)).collect();
@@ -167,7 +217,13 @@ impl Director {
         // The end of the storm ends every fault with a length. A fault without one stays.
         if let Some(length) = occurrence.length {
             let end = (now + length).min(self.stage.plan.phases.storm_ends.max(now));
-            self.cue(end, Cue::End(fault));
+            let Some(late) = late else { return self.cue(end, Cue::End(fault)) };
+            let (late, cue) = (&mut self.late[late], self.cues_given);
+            self.cues_given += 1;
+            late.begun = Some((fault, cue));
+            if let Some(end) = late.end {
+                self.cues.insert((end, cue), Cue::End(fault));
+            }
         }
     }
 

@@ -7,6 +7,7 @@ mod director;
 pub mod experiment;
 mod held;
 pub mod hunt;
+mod late;
 mod node;
 mod operator;
 pub mod peer;
@@ -48,6 +49,7 @@ use crate::{
     units::{Draw, Span},
 };
 
+use late::Late;
 pub use lockstorm_world::Engine;
 pub use operator::Console;
 use operator::Operated;
@@ -96,7 +98,7 @@ pub struct Outcome {
 /// # Panics
 /// Propagates a panic of any code that ran on a host.
 pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Outcome {
-    play(plan, title, (engine, keep), Taps::default()).0
+    play(plan, title, (engine, keep), Taps::default(), None).0
 }
 
 /// Runs a plan like [`run`], and returns what MONITOR shows on its simulated nodes besides. The
@@ -105,14 +107,30 @@ pub fn run(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> Ou
 /// # Panics
 /// Propagates a panic of any code that ran on a host.
 pub fn monitored(plan: &Plan, title: &str, engine: Engine, keep: TraceRetention) -> (Outcome, Captures) {
-    play(plan, title, (engine, keep), Taps::open())
+    play(plan, title, (engine, keep), Taps::open(), None)
 }
+
+/// Runs a plan in virtual time like [`run`]. Calls `lull` before time advances, with the instant of
+/// the next known event. It may add faults that begin then or later. The process has to end soon
+/// after the run, because the run leaves its memory behind.
+fn run_with_late_faults(
+    plan: &Plan,
+    title: &str,
+    keep: TraceRetention,
+    lull: impl FnMut(True, &Late) + 'static,
+) -> Outcome {
+    play(plan, title, (Engine::Event, keep), Taps::default(), Some(Box::new(lull))).0
+}
+
+/// Called before time advances, see [`run_with_late_faults`].
+type Lull = Box<dyn FnMut(True, &Late)>;
 
 fn play(
     plan: &Plan,
     title: &str,
     (engine, keep): (Engine, TraceRetention),
     taps: Taps,
+    lull: Option<Lull>,
 ) -> (Outcome, Captures) {
     let plan = Rc::new(plan.clone());
     let mut header = header(&plan, title);
@@ -132,6 +150,7 @@ fn play(
         opening: Rc::default(),
         connecting: Rc::default(),
         taps,
+        late: Late::default(),
     });
     let mut processes = Vec::new();
     for host in &plan.hosts {
@@ -156,6 +175,11 @@ fn play(
         .keep(keep);
     let lives = stage.clone();
     builder = builder.state_hook(move |at, host, before, now| lives.host_changed(at, host, before, now));
+    let ends_soon = lull.is_some();
+    if let Some(mut lull) = lull {
+        let lulls = stage.clone();
+        builder = builder.lull_hook(move |next| lull(next, &lulls.late));
+    }
     for (host, process) in plan.hosts.iter().zip(processes) {
         builder = builder.host(host.name.clone(), move |ctx| process.run(ctx));
         let wall = Wall::from_nanos(epoch.as_nanos().saturating_add(host.offset.0));
@@ -222,6 +246,10 @@ fn play(
     history.leave_out_idle_probe();
     let history = history.clone();
     let outcome = Outcome { history, fingerprint, records, activities };
+    if ends_soon {
+        // The memory goes with the process. To free it would write to pages that are shared.
+        std::mem::forget(world);
+    }
     (outcome, stage.taps.captures())
 }
 
@@ -244,6 +272,8 @@ struct Stage {
     connecting: Rc<real::Opening>,
     /// The commands of the nodes, if they are monitored.
     taps: Taps,
+    /// Faults that are added during the run.
+    late: Late,
 }
 
 impl Stage {

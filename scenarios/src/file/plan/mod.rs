@@ -15,11 +15,12 @@ mod software;
 
 use std::{any::Any, fmt, rc::Rc};
 
-use indexmap::IndexSet;
+use indexmap::{IndexMap, IndexSet};
 use lockstorm_world::Entropy;
 
 use crate::{
     file::{
+        fault::Fault,
         peer::Peer,
         scenario::{Lock, LockKind, Scenario},
         server::Servers,
@@ -99,13 +100,20 @@ impl Plan {
             software::LIST.iter().flat_map(|hosts| hosts(scenario, &entropy)).collect();
         Plan {
             links: links::links(scenario, &hosts),
-            faults: occurrences::draw(scenario, &hosts, &entropy, &phases),
+            faults: occurrences::draw(scenario, &scenario.fault, &hosts, &entropy, &phases),
             scenario: scenario.clone(),
             seed,
             locks: locks(scenario),
             hosts,
             phases,
         }
+    }
+
+    /// Draws the occurrences of other faults than those of the scenario, as a plan with them would
+    /// have them: each fault draws from its own stream.
+    pub(crate) fn occurrences(&self, faults: &IndexMap<String, Fault>) -> Vec<Occurrence> {
+        let entropy = Entropy::new(self.seed);
+        occurrences::draw(&self.scenario, faults, &self.hosts, &entropy, &self.phases)
     }
 
     /// Returns the same plan with this library in the place of every client's software, and with

@@ -2,12 +2,13 @@
 
 use std::{fmt, time::Duration};
 
+use indexmap::IndexMap;
 use lockstorm_world::{Entropy, Stream, time::True};
 
 use super::{PlannedHost, links::all, phases::Phases};
 use crate::{
     file::{
-        fault::{FaultKind, Trigger},
+        fault::{Fault, FaultKind, Trigger},
         scenario::{Scenario, word},
         selector::{Hosts, Selector},
     },
@@ -58,14 +59,16 @@ pub enum Target {
     Role(Selector),
 }
 
+/// Draws the occurrences of these faults among the hosts of the scenario.
 pub(super) fn draw(
     scenario: &Scenario,
+    faults: &IndexMap<String, Fault>,
     hosts: &[PlannedHost],
     entropy: &Entropy,
     phases: &Phases,
 ) -> Vec<Occurrence> {
     let mut occurrences = Vec::new();
-    for (name, written) in scenario.fault.iter().filter(|(_, fault)| !fault.off) {
+    for (name, written) in faults.iter().filter(|(_, fault)| !fault.off) {
         // A valid fault has one kind.
         let Some(kind) = written.given().into_iter().next() else { continue };
         let mut stream = entropy.stream(&format!("plan/fault/{name}"));

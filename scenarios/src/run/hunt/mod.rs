@@ -5,16 +5,22 @@
 //! recorded event, and each timer. A second fault is placed at the instants of the run with the
 //! first. Sizes lie just below and just above the leases and time-outs of the file.
 //!
+//! Runs can share their beginnings (see [`Search::run_shared`]): a process plays the run without
+//! faults, and forks where a fault begins.
+//!
 //! A placement that cannot differ from another one is left out (see [`LeftOut`]), so that a search
 //! to the end shows that no placement within the bound violates anything. Placements in the causal
 //! chains of grants and renewals are tried first.
 
+mod crew;
+mod found;
 mod grid;
 mod moments;
 mod place;
 mod sizes;
 #[cfg(test)]
 mod tests;
+mod tree;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -22,9 +28,10 @@ use std::{
 };
 
 use lockstorm_world::{TraceRetention, time::True};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use self::{
+    crew::Crew,
     grid::{Bounds, First, Grid},
     moments::{CHAIN, Moments, state},
     place::placed,
@@ -33,13 +40,13 @@ use self::{
 use crate::{
     file::{
         plan::{Phases, Plan},
-        scenario::{Hunt, HuntedKind, Scenario, word},
+        scenario::{Hunt, Scenario},
         selector::Selector,
     },
     judge::{
-        checker::{self, Checker, many},
+        checker::{self, Checker},
         history::{Ended, HostKind, Lock},
-        verdict::{Expectation, Match, Verdict},
+        verdict::Verdict,
     },
     run::{
         Engine, Outcome, run,
@@ -47,6 +54,8 @@ use crate::{
     },
 };
 
+pub use crew::Lost;
+pub use found::{End, Found, Hunted};
 pub use grid::LeftOut;
 pub use place::{Placement, What};
 
@@ -56,6 +65,12 @@ pub const BUDGET: u64 = 10_000;
 /// The number of first faults whose second faults are tried together. It does not depend on the
 /// number of threads, so that the order of the runs does not either.
 const TOGETHER: usize = 16;
+
+/// The number of runs in the first batch of runs that share their beginnings, and by how much each
+/// batch is larger than the one before. The larger a batch, the more its runs share; but the search
+/// may end at any of them.
+const BATCH: usize = 64;
+const BATCH_GROWTH: usize = 4;
 
 /// A search for a violation.
 #[derive(Debug, Clone)]
@@ -70,86 +85,23 @@ pub struct Search<'a> {
     brute: bool,
     /// True to continue after a violation.
     all: bool,
+    keeps_fingerprints: bool,
     /// The locks that never worked in the run without faults.
     broken: Vec<Lock>,
 }
 
-/// The result of a search.
-#[derive(Debug, Clone, Serialize)]
-pub struct Hunted {
-    /// The names of the checkers whose violation was sought.
-    pub checkers: Vec<&'static str>,
-    /// The most faults of one run.
-    pub faults: u32,
-    /// The kinds of faults.
-    pub kinds: Vec<HuntedKind>,
-    /// The hosts that faults could hit.
-    pub hosts: Vec<String>,
-    /// The seed of all runs.
-    pub seed: u64,
-    /// The number of instants of all hosts at which something happened in the run without faults.
-    pub instants: usize,
-    /// The number of those in the causal chains of good outcomes.
-    pub in_chains: usize,
-    /// The placements considered: those that were run and those left out.
-    pub placements: u64,
-    /// The placements that were run.
-    pub tried: u64,
-    /// The placements left out.
-    pub left_out: LeftOut,
-    /// The number of runs, including the run without faults and those that were repeated for their
-    /// instants.
-    pub runs: u64,
-    /// The runs that were given up, such as one that never came to an end.
-    pub given_up: u64,
-    /// The checkers that no run put to the test.
-    pub untested: Vec<&'static str>,
-    /// The violated checkers of each run, each combination once.
-    #[serde(skip)]
-    pub verdicts: BTreeSet<Vec<&'static str>>,
-    /// The outcome.
-    #[serde(flatten)]
-    pub end: End,
-}
-
-/// The outcome of a search.
-#[derive(Debug, Clone, Serialize)]
-#[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum End {
-    /// No placement within the bound violates anything.
-    HoldsWithin,
-    /// All placements were tried or left out, and none violates anything. But some runs were given
-    /// up, and could have been violated later.
-    GivenUp,
-    /// A placement violates a checker.
-    Violated(Box<Found>),
-    /// The budget was used up before all placements were tried.
-    OutOfBudget,
-}
-
-/// A violation.
-#[derive(Debug, Clone, Serialize)]
-pub struct Found {
-    /// The faults; empty if the run without faults is violated.
-    pub placed: Vec<Placement>,
-    /// The name of the violated checker.
-    pub checker: &'static str,
-    /// The violation, in a sentence.
-    pub summary: String,
-    /// The scenario with the faults, which any command can run.
-    #[serde(skip)]
-    pub scenario: Box<Scenario>,
-}
-
 /// The result of one run.
+#[derive(Debug, Serialize, Deserialize)]
 struct Tried {
-    /// The violated checkers of the search, each with its violation in a sentence.
-    violated: Vec<(&'static str, String)>,
+    /// The violated checkers, by their index in the search, each with its violation in a sentence.
+    violated: Vec<(usize, String)>,
     /// For each checker of the search, true if it held.
     held: Vec<bool>,
     is_given_up: bool,
     state: [u8; 32],
     simulated: f64,
+    /// The fingerprint, if the search keeps fingerprints.
+    fingerprint: Option<String>,
 }
 
 /// The counts of a search in progress.
@@ -158,6 +110,8 @@ struct Count<'a> {
     left: u64,
     hunted: Hunted,
     held: Vec<bool>,
+    /// The processes of a search whose runs share their beginnings.
+    crew: Option<Crew>,
 }
 
 impl<'a> Search<'a> {
@@ -172,8 +126,20 @@ impl<'a> Search<'a> {
         };
         let checkers = checker::LIST.iter().filter(is_hunted).collect();
         let hunt = scenario.hunt.clone().unwrap_or_default();
-        let (brute, all, broken) = (false, false, Vec::new());
-        Search { scenario, seed, hunt, jobs: 1, budget: BUDGET, checkers, brute, all, broken }
+        let (brute, all, keeps_fingerprints) = Default::default();
+        let broken = Vec::new();
+        Search {
+            scenario,
+            seed,
+            hunt,
+            jobs: 1,
+            budget: BUDGET,
+            checkers,
+            brute,
+            all,
+            keeps_fingerprints,
+            broken,
+        }
     }
 
     /// Sets the most faults of one run: one or two. Other numbers count as the nearer of them.
@@ -182,7 +148,7 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Sets the number of threads. 0 is the same as 1.
+    /// Sets the number of runs at a time. 0 is the same as 1.
     pub fn jobs(self, jobs: usize) -> Search<'a> {
         Search { jobs, ..self }
     }
@@ -207,17 +173,38 @@ impl<'a> Search<'a> {
         Search { all: true, ..self }
     }
 
+    /// Keeps the [fingerprints](Hunted::fingerprints) of all runs: to compare them.
+    pub fn keep_fingerprints(self) -> Search<'a> {
+        Search { keeps_fingerprints: true, ..self }
+    }
+
     /// Searches until a violation, the end of the placements, or the end of the budget. Calls
     /// `told` with the simulated seconds of each run.
     ///
     /// # Panics
     /// Propagates a panic of any code that ran on a host.
     pub fn run(&self, told: &(dyn Fn(f64) + Sync)) -> Hunted {
+        self.searched(None, told).expect("only processes are lost")
+    }
+
+    /// Searches like [`Search::run`], with the same result, in processes whose runs share their
+    /// beginnings. The calling process must have one thread, because it is forked. On Linux a
+    /// process with several threads plays whole runs instead.
+    ///
+    /// # Errors
+    /// If a process dies before it has sent the result of its run.
+    pub fn run_shared(&self, told: &(dyn Fn(f64) + Sync)) -> Result<Hunted, Lost> {
+        self.searched(Crew::start(self), told)
+    }
+
+    fn searched(&self, crew: Option<Crew>, told: &(dyn Fn(f64) + Sync)) -> Result<Hunted, Lost> {
         let bounds = self.bounds();
+        let is_shared = crew.is_some();
         let mut count = Count {
             told,
             left: self.budget.saturating_sub(1),
             held: vec![false; self.checkers.len()],
+            crew,
             hunted: Hunted {
                 checkers: self.checkers.iter().map(|checker| checker.name).collect(),
                 faults: self.hunt.faults,
@@ -233,6 +220,8 @@ impl<'a> Search<'a> {
                 given_up: 0,
                 untested: Vec::new(),
                 verdicts: BTreeSet::new(),
+                fingerprints: Vec::new(),
+                is_shared,
                 end: End::HoldsWithin,
             },
         };
@@ -242,38 +231,50 @@ impl<'a> Search<'a> {
         let with_faults = Search { broken: checker::never_worked(&outcome.history), ..self.clone() };
         drop(outcome);
         (count.hunted.instants, count.hunted.in_chains) = moments.count();
-        count.note(&base);
+        self.note(&base, &mut count);
         count.hunted.end = match base.violated.first().filter(|_| !self.all) {
             Some(violated) => self.found(Vec::new(), violated),
-            None => with_faults.search(&bounds, &moments, &base, &mut count),
+            None => with_faults.search(&bounds, &moments, &base, &mut count)?,
         };
         if matches!(count.hunted.end, End::HoldsWithin) && count.hunted.given_up > 0 {
             count.hunted.end = End::GivenUp;
         }
         let of = self.checkers.iter().zip(&count.held).filter(|(_, held)| !**held);
         count.hunted.untested = of.map(|(checker, _)| checker.name).collect();
-        count.hunted
+        Ok(count.hunted)
     }
 
-    fn search(&self, bounds: &Bounds, moments: &Moments, base: &Tried, count: &mut Count<'_>) -> End {
+    fn search(
+        &self,
+        bounds: &Bounds,
+        moments: &Moments,
+        base: &Tried,
+        count: &mut Count<'_>,
+    ) -> Result<End, Lost> {
         let grid = bounds.grid(moments, None);
         count.hunted.placements += grid.left_out.all();
         count.hunted.left_out.add(&grid.left_out);
         let singles: Vec<Vec<Placement>> = grid.run.iter().map(|one| vec![one.clone()]).collect();
         let keep = if self.hunt.faults > 1 { TraceRetention::All } else { TraceRetention::Nothing };
         let mut states = Vec::new();
-        if let Some(end) = self.try_all(&singles, keep, count, &mut |tried| states.push(tried.state)) {
-            return end;
+        if let Some(end) = self.try_all(&singles, keep, count, &mut |tried| states.push(tried.state))? {
+            return Ok(end);
         }
         if self.hunt.faults < 2 {
-            return End::HoldsWithin;
+            return Ok(End::HoldsWithin);
         }
         self.second(bounds, &grid, &until(&grid.run, &states, base), count)
     }
 
     /// Tries second faults. `until` has for each first fault the latest start of a second one, if
     /// its run is in the state of another one later.
-    fn second(&self, bounds: &Bounds, grid: &Grid, until: &[Option<True>], count: &mut Count<'_>) -> End {
+    fn second(
+        &self,
+        bounds: &Bounds,
+        grid: &Grid,
+        until: &[Option<True>],
+        count: &mut Count<'_>,
+    ) -> Result<End, Lost> {
         if !self.brute {
             count.leave_out_after(grid);
         }
@@ -304,15 +305,15 @@ impl<'a> Search<'a> {
                         count.hunted.left_out.add(&second.left_out);
                     }
                 }
-                if let Some(end) = self.try_all(&pairs, TraceRetention::Nothing, count, &mut |_| {}) {
-                    return end;
+                if let Some(end) = self.try_all(&pairs, TraceRetention::Nothing, count, &mut |_| {})? {
+                    return Ok(end);
                 }
                 if count.left == 0 {
-                    return End::OutOfBudget;
+                    return Ok(End::OutOfBudget);
                 }
             }
         }
-        End::HoldsWithin
+        Ok(End::HoldsWithin)
     }
 
     /// Runs placements in order. Returns the end of the search if there is a violation, or if the
@@ -323,44 +324,86 @@ impl<'a> Search<'a> {
         keep: TraceRetention,
         count: &mut Count<'_>,
         take: &mut (dyn FnMut(&Tried) + Send),
-    ) -> Option<End> {
+    ) -> Result<Option<End>, Lost> {
         let within = all.len().min(usize::try_from(count.left).unwrap_or(usize::MAX));
         let (mut done, mut violated) = (0, None);
-        let told = count.told;
+        let (told, mut crew) = (count.told, count.crew.take());
+        let mut taken = |tried: Tried| {
+            take(&tried);
+            self.note(&tried, count);
+            count.hunted.fingerprints.extend(tried.fingerprint);
+            if let Some(violation) = tried.violated.first().filter(|_| !self.all) {
+                violated = Some(self.found(all[done].clone(), violation));
+            }
+            done += 1;
+            if violated.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        };
         let work = |faults: &Vec<Placement>| {
             let (tried, _) = self.play(faults, keep);
             told(tried.simulated);
             let is_last = !self.all && !tried.violated.is_empty();
             if is_last { ControlFlow::Break(tried) } else { ControlFlow::Continue(tried) }
         };
-        work_in_order(&all[..within], self.jobs, work, |tried: Tried| {
-            take(&tried);
-            count.note(&tried);
-            if let Some(violation) = tried.violated.first().filter(|_| !self.all) {
-                violated = Some(self.found(all[done].clone(), violation));
-            }
-            done += 1;
-            ControlFlow::Continue(())
-        });
+        match &mut crew {
+            Some(crew) => self.try_shared(&all[..within], keep, crew, told, &mut taken)?,
+            None => work_in_order(&all[..within], self.jobs, work, taken),
+        }
+        count.crew = crew;
         let done = done as u64;
         count.left -= done;
         count.hunted.runs += done;
         count.hunted.tried += done;
         count.hunted.placements += done;
-        violated.or_else(|| (within < all.len()).then_some(End::OutOfBudget))
+        Ok(violated.or_else(|| (within < all.len()).then_some(End::OutOfBudget)))
+    }
+
+    /// Runs placements in batches that share their beginnings, and passes the results in the order
+    /// of the placements.
+    fn try_shared(
+        &self,
+        all: &[Vec<Placement>],
+        keep: TraceRetention,
+        crew: &mut Crew,
+        told: &(dyn Fn(f64) + Sync),
+        take: &mut dyn FnMut(Tried) -> ControlFlow<()>,
+    ) -> Result<(), Lost> {
+        let (mut rest, mut size) = (all, if self.all { all.len() } else { BATCH });
+        while !rest.is_empty() {
+            let (batch, later) = rest.split_at(rest.len().min(size));
+            let (mut waiting, mut next, mut is_over) = (BTreeMap::new(), 0, false);
+            crew.play(batch, keep, &self.broken, |run, tried: Tried| {
+                told(tried.simulated);
+                waiting.insert(run, tried);
+                while let Some(tried) = waiting.remove(&next).filter(|_| !is_over) {
+                    next += 1;
+                    is_over = take(tried).is_break();
+                }
+                if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+            })?;
+            if is_over {
+                break;
+            }
+            (rest, size) = (later, size.saturating_mul(BATCH_GROWTH));
+        }
+        Ok(())
     }
 
     /// Plays the scenario with these faults in place of its own, and judges the run.
     fn play(&self, faults: &[Placement], keep: TraceRetention) -> (Tried, Outcome) {
         let plan = Plan::draw(&placed(self.scenario, faults), self.seed);
         let outcome = run(&plan, "hunt", Engine::Event, keep);
+        (self.judge(&outcome, faults, keep), outcome)
+    }
+
+    /// Judges a run with these faults.
+    fn judge(&self, outcome: &Outcome, faults: &[Placement], keep: TraceRetention) -> Tried {
         let findings = checker::check(&outcome.history);
         let verdict = |checker: &&Checker| {
             let found = findings.iter().find(|finding| finding.checker == checker.name);
             found.filter(|found| !checker::is_of_setup(found, &self.broken)).map(|found| &found.verdict)
         };
-        let violated = self.checkers.iter().filter_map(|checker| match verdict(checker) {
-            Some(Verdict::Violated { witness }) => Some((checker.name, witness.summary.clone())),
+        let violated = self.checkers.iter().enumerate().filter_map(|(at, checker)| match verdict(checker) {
+            Some(Verdict::Violated { witness }) => Some((at, witness.summary.clone())),
             _ => None,
         });
         let violated = violated.collect();
@@ -368,13 +411,22 @@ impl<'a> Search<'a> {
         let held = held.collect();
         let is_given_up = outcome.history.header.ended != Ended::Complete;
         let simulated = outcome.history.header.end.as_nanos() as f64 / 1e9;
-        let state = if keep == TraceRetention::All { state(&outcome, faults) } else { [0; 32] };
-        (Tried { violated, held, is_given_up, state, simulated }, outcome)
+        let state = if keep == TraceRetention::All { state(outcome, faults) } else { [0; 32] };
+        let fingerprint = self.keeps_fingerprints.then(|| outcome.fingerprint.clone());
+        Tried { violated, held, is_given_up, state, simulated, fingerprint }
     }
 
-    fn found(&self, placed_at: Vec<Placement>, (checker, summary): &(&'static str, String)) -> End {
+    /// Counts a run.
+    fn note(&self, tried: &Tried, count: &mut Count<'_>) {
+        count.held.iter_mut().zip(&tried.held).for_each(|(held, now)| *held |= now);
+        count.hunted.given_up += u64::from(tried.is_given_up);
+        let names = tried.violated.iter().map(|(checker, _)| self.checkers[*checker].name);
+        count.hunted.verdicts.insert(names.collect());
+    }
+
+    fn found(&self, placed_at: Vec<Placement>, (checker, summary): &(usize, String)) -> End {
         let scenario = Box::new(placed(self.scenario, &placed_at));
-        let summary = summary.clone();
+        let (checker, summary) = (self.checkers[*checker].name, summary.clone());
         End::Violated(Box::new(Found { placed: placed_at, checker, summary, scenario }))
     }
 
@@ -424,12 +476,6 @@ fn until(all: &[Placement], states: &[[u8; 32]], base: &Tried) -> Vec<Option<Tru
 }
 
 impl Count<'_> {
-    fn note(&mut self, tried: &Tried) {
-        self.held.iter_mut().zip(&tried.held).for_each(|(held, now)| *held |= now);
-        self.hunted.given_up += u64::from(tried.is_given_up);
-        self.hunted.verdicts.insert(tried.violated.iter().map(|(checker, _)| *checker).collect());
-    }
-
     /// Counts runs that are repeated for their instants.
     fn repeat(&mut self, runs: usize) {
         self.left = self.left.saturating_sub(runs as u64);
@@ -449,73 +495,5 @@ impl Count<'_> {
         self.hunted.placements += unseen + same_gap;
         self.hunted.left_out.unseen += unseen;
         self.hunted.left_out.same_gap += same_gap;
-    }
-}
-
-impl Hunted {
-    /// Compares the result with the expectations of the scenario. A search that ended before it
-    /// tried everything is undecided, and so is a checker that no run put to the test.
-    pub fn verdict(&self, scenario: &Scenario) -> Match {
-        let expected = |checker: &str| scenario.expect.get(checker).map(Expectation::word);
-        match &self.end {
-            End::Violated(found) if expected(found.checker) == Some("violated") => Match::AsExpected,
-            End::Violated(_) => Match::Otherwise(self.sentence()),
-            End::OutOfBudget | End::GivenUp => Match::Undecided(self.sentence()),
-            End::HoldsWithin => {
-                let missing = self.checkers.iter().find(|checker| expected(checker) == Some("violated"));
-                match (missing, &self.untested[..]) {
-                    (Some(checker), _) => Match::Otherwise(format!(
-                        "{checker} was expected to be violated; {}",
-                        self.sentence()
-                    )),
-                    (None, []) => Match::AsExpected,
-                    (None, untested) => {
-                        Match::Undecided(format!("no run put {} to the test", untested.join(", ")))
-                    }
-                }
-            }
-        }
-    }
-
-    /// Returns the violation, if there is one.
-    pub fn found(&self) -> Option<&Found> {
-        if let End::Violated(found) = &self.end { Some(found) } else { None }
-    }
-
-    /// Returns the bound in words, such as `up to 2 faults (pause, crash) of c1 and m`.
-    pub fn bound(&self) -> String {
-        let kinds: Vec<String> = self.kinds.iter().map(word).collect();
-        let faults = match self.faults {
-            1 => "one fault".to_owned(),
-            faults => format!("up to {faults} faults"),
-        };
-        format!("{faults} ({}) of {}", kinds.join(", "), self.hosts.join(", "))
-    }
-
-    /// Returns the verdict in a sentence.
-    pub fn sentence(&self) -> String {
-        let runs = || many(usize::try_from(self.runs).unwrap_or(usize::MAX), "run");
-        let placements = || many(usize::try_from(self.placements).unwrap_or(usize::MAX), "placement");
-        match &self.end {
-            End::HoldsWithin => {
-                format!("holds within: {}, {}, of which {} were run", self.bound(), placements(), self.tried)
-            }
-            End::GivenUp => {
-                format!(
-                    "not decided: no violation in {}, but {} of them were given up",
-                    runs(),
-                    self.given_up
-                )
-            }
-            End::Violated(found) => {
-                format!("violated after {}: {}: {}", runs(), found.checker, found.summary)
-            }
-            End::OutOfBudget => format!(
-                "not decided: no violation in {}, and the budget is used up: {} of {} so far were run",
-                runs(),
-                self.tried,
-                placements()
-            ),
-        }
     }
 }

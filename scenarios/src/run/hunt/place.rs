@@ -2,8 +2,9 @@
 
 use std::{fmt, time::Duration};
 
+use indexmap::IndexMap;
 use lockstorm_world::time::True;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     file::{
@@ -27,7 +28,7 @@ pub struct Placement {
 }
 
 /// A kind of fault with its hosts.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the fields are hosts and amounts, named after what they are")]
 pub enum What {
     /// The process stops.
@@ -42,6 +43,28 @@ pub enum What {
     Cut { from: String, to: String, one_way: bool },
     /// The wall clock jumps by this many nanoseconds.
     ClockStep { host: String, by: i64 },
+}
+
+/// A placement as processes send it to each other, without its cost.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Sent {
+    at: i64,
+    what: What,
+    ends: i64,
+}
+
+impl Sent {
+    pub(super) fn of(placement: &Placement) -> Sent {
+        let Placement { at, what, ends, .. } = placement;
+        Sent { at: at.as_nanos(), what: what.clone(), ends: ends.as_nanos() }
+    }
+}
+
+impl From<Sent> for Placement {
+    fn from(Sent { at, what, ends }: Sent) -> Placement {
+        let (at, ends) = (True::from_nanos(at), True::from_nanos(ends));
+        Placement { at, what, ends, cost: Cost::default() }
+    }
 }
 
 /// The order in which placements are tried.
@@ -119,10 +142,12 @@ pub(super) fn placed(scenario: &Scenario, faults: &[Placement]) -> Scenario {
     let kept = scenario.hunt.iter().flat_map(|hunt| &hunt.keep);
     let kept: Vec<String> = kept.map(|name| name.as_str().to_owned()).collect();
     scenario.fault.retain(|name, _| kept.contains(name));
-    for placement in faults {
-        let names = (1..).map(|number| format!("hunted{number}"));
-        let name = names.into_iter().find(|name| !scenario.fault.contains_key(name));
-        scenario.fault.extend(name.map(|name| (name, placement.fault())));
-    }
+    let names: Vec<String> = names(&scenario.fault).take(faults.len()).collect();
+    scenario.fault.extend(names.into_iter().zip(faults.iter().map(Placement::fault)));
     scenario
+}
+
+/// Returns the names of hunted faults beside other faults.
+pub(super) fn names(others: &IndexMap<String, Fault>) -> impl Iterator<Item = String> {
+    (1..).map(|number| format!("hunted{number}")).filter(|name| !others.contains_key(name))
 }
