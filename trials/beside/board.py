@@ -116,13 +116,15 @@ def page(board):
         f"Made by `python3 trials/beside --seeds {board['seeds']}` on {board['day']}, on one machine with {board['cores']} cores, "
         "in one run.", "",
         "Each cell has the seeds with this outcome, of all that were played, and the interval of the share of *violated* seeds "
-        "with a confidence of 95 %. lockstorm's checkers judge what clients believe and which writes arrive; nothing looks into a server. *Violated* is a "
+        "with a confidence of 95 %. lockstorm's checkers judge what clients believe and which writes arrive; nothing looks "
+        "into a server. *Violated* is a "
         "counterexample. *Holds* is no proof. – is what was not tried; the reasons are below. The chapter "
         "[Locks beside Redis](book/src/beside.md) says how each server is started, and why each cell came out so.", ""]
     lines += ["| " + " | ".join(cells) + " |" for cells in table(board)]
     lines += [""] + [f"* **{key}** {says}" for key, says in claims()]
     lines += ["", "An acquisition is that of a free lock, from the request to the peer until its answer, without a proxy "
-              "between. It includes some 0.1 ms for the pipes and the JSON of the peer. A server's writes to disk are as by its defaults.", ""]
+              "between. It includes some 0.1 ms for the pipes and the JSON of the peer. A server's writes to "
+              "disk are as by its defaults.", ""]
     lines += [f"* – {column['system']}, {key}: {why}" for column in board["rows"] for key, why in column["not_tried"].items()]
     lines += ["", "## What was found", ""]
     for column in board["rows"]:

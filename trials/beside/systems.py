@@ -20,7 +20,7 @@ from wire import Link
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TARGET = Path(os.environ.get("LOCKSTORM_TRIALS", ROOT / "target/trials"))
-READY_MAX = 60
+READY_MAX = 120
 JAVA = "exec java -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xmx256m"
 
 
@@ -420,11 +420,13 @@ ROWS = [
         f"exec '{TARGET}/ours'", ["servers", "ours"], with_token=f"exec '{TARGET}/ours' fenced", failover=RedisFailover),
     Row("redis-redisson", Redis, "Redisson RLock", "A lease by the server's clock, or a watchdog that renews it; as Redis replicates.",
         f"{PEER} redisson", ["servers", "jvm"], with_token=f"{PEER} redisson-fenced", failover=RedisFailover),
-    Row("redis-redisson-careful", Redis, "Redisson RLock, remainTimeToLive()", "As above; after a grant it asks for the remaining time.",
+    Row("redis-redisson-careful", Redis, "Redisson RLock, remainTimeToLive()",
+        "As above; it pings idle connections, and asks for the remaining time after a grant.",
         f"{PEER} redisson-careful", ["servers", "jvm"], failover=RedisFailover),
     Row("etcd", Etcd, "concurrency.Mutex", "A key for as long as its session's lease lives; the resource has to validate its revision.",
         f"exec '{TARGET}/etcd/peer'", ["etcd"], failover=EtcdEnsemble),
-    Row("zookeeper", ZooKeeper, "Curator InterProcessMutex", "At no instant two clients think that they hold it, if SUSPENDED counts as lost.",
+    Row("zookeeper", ZooKeeper, "Curator InterProcessMutex",
+        "At no instant two clients think that they hold it, if SUSPENDED counts as lost.",
         CURATOR, ["zookeeper"], with_token=f"{CURATOR} token", failover=ZooKeeperEnsemble),
     Row("postgres", Postgres, "advisory lock", "Held until released or the session ends.",
         python("postgres"), ["postgres", "databases"], failover=PostgresFailover),
@@ -434,7 +436,8 @@ ROWS = [
         python("postgres-row"), ["postgres", "databases"], failover=PostgresRowFailover, renewed=False),
     Row("mariadb", MariaDb, "GET_LOCK", "Held until released or the connection ends.",
         python("mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
-    Row("mariadb-alive", MariaDbAlive, "GET_LOCK, keep-alives of 1 s", "As above; the server ends a silent connection after its keep-alives.",
+    Row("mariadb-alive", MariaDbAlive, "GET_LOCK, keep-alives of 1 s",
+        "As above; the server ends a silent connection after its keep-alives.",
         python("mariadb"), ["databases", "mariadb"], no_failover=NO_REPLICA),
 ]
 
