@@ -5,8 +5,9 @@ the writes that arrive.
     python3 trials/beside [--only ROW,..] [--claims T1,..] [--seeds 0..5] [--out .]
 
 Each row starts its server, plays each claim with each seed, and has `lockstorm check` judge the
-histories. It writes BESIDE.md and beside.json. With --short, two systems that start quickly and a
-lock that is broken on purpose are tried for some claims, and what must come out is compared.
+histories. It writes BESIDE.md, and the histories to target/trials/beside. With --short, two systems
+that start quickly and a lock that is broken on purpose are tried for some claims, and what must
+come out is compared.
 """
 
 import argparse
@@ -139,8 +140,8 @@ def main():
     parser.add_argument("--seeds", default="0..5", help="range of seeds, without its end (%(default)s)")
     parser.add_argument("--rounds", type=int, default=400, help="acquisitions whose cost is measured (%(default)s)")
     parser.add_argument("--jobs", type=int, default=3, help="runs at a time (%(default)s)")
-    parser.add_argument("--out", type=Path, help="the folder for BESIDE.md and beside.json; without it, the table is printed")
-    parser.add_argument("--keep", action="store_true", help="keep the rows of beside.json that are not tried")
+    parser.add_argument("--out", type=Path, help="the folder for BESIDE.md; without it, the table is printed")
+    parser.add_argument("--keep", action="store_true", help="keep the rows of beside.json, beside the histories, that are not tried")
     parser.add_argument("--no-setup", dest="setup", action="store_false", help="trials/setup has run")
     parser.add_argument("--short", action="store_true", help="two systems, a broken lock and some claims, compared with what must come out")
     options = parser.parse_args()
@@ -157,18 +158,19 @@ def main():
         for language in dict.fromkeys(each for row in rows for each in row.setup):
             subprocess.run([ROOT / "trials/setup", language], check=True)
     kept = {}
-    if options.keep and options.out:
-        before = json.loads((options.out / "beside.json").read_text())
+    results = options.histories / "beside.json"
+    if options.keep:
+        before = json.loads(results.read_text())
         kept = {one["key"]: one for one in before["rows"] + before["controls"]}
 
     def save(columns):
         found = kept | {one["key"]: one for one in columns}
         board = {
-            "day": str(datetime.date.today()), "seeds": words, "cores": os.cpu_count(),
+            "day": str(datetime.date.today()), "seeds": words, "cores": os.cpu_count(), "kept": bool(kept),
             "rows": [*(found[row.key] for row in ROWS if row.key in found), NOT_HAD],
             "controls": [found[row.key] for row in CONTROLS if row.key in found]}
         if options.out:
-            (options.out / "beside.json").write_text(json.dumps(board, indent=1) + "\n")
+            results.write_text(json.dumps(board, indent=1) + "\n")
             (options.out / "BESIDE.md").write_text(boards.page(board))
         return board
 

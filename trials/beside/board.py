@@ -113,8 +113,8 @@ def table(board):
 def page(board):
     lines = [
         "# Locks beside Redis", "",
-        f"Made by `python3 trials/beside --seeds {board['seeds']}` on {board['day']}, on one machine with {board['cores']} cores, "
-        "in one run.", "",
+        f"Made by `python3 trials/beside --seeds {board['seeds']} --out .` on {board['day']}, on one machine with {board['cores']} "
+        f"cores, {'row by row' if board['kept'] else 'in one run'}.", "",
         "Each cell has the seeds with this outcome, of all that were played, and the interval of the share of *violated* seeds "
         "with a confidence of 95 %. lockstorm's checkers judge what clients believe and which writes arrive; nothing looks "
         "into a server. *Violated* is a "
@@ -125,7 +125,7 @@ def page(board):
     lines += ["", "An acquisition is that of a free lock, from the request to the peer until its answer, without a proxy "
               "between. It includes some 0.1 ms for the pipes and the JSON of the peer. A server's writes to "
               "disk are as by its defaults.", ""]
-    lines += [f"* – {column['system']}, {key}: {why}" for column in board["rows"] for key, why in column["not_tried"].items()]
+    lines += [f"* – {column['system']}, {column['lock']}, {key}: {why}" for column in board["rows"] for key, why in column["not_tried"].items()]
     lines += ["", "## What was found", ""]
     for column in board["rows"]:
         for key, _ in claims():
