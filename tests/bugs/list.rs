@@ -1,5 +1,5 @@
-//! The list of mistakes: broken locks and mistakes of the simulator, each with its scenario, for the
-//! tests of checkers and for the ruler of hunts.
+//! The list of mistakes: broken locks and mistakes of the simulator, each with its scenario. The
+//! tests of checkers and the ruler of hunts read it.
 
 use lockstorm::file::scenario::{Source, parse};
 
@@ -47,7 +47,8 @@ impl Broken {
                 format!("lock.subject = {:?}", if is_broken { broken } else { right })
             }
             Broken::Node { option } => format!("node.m.{option} = {is_broken}"),
-            Broken::Part { broken, right, .. } => if is_broken { broken } else { right }.to_owned(),
+            Broken::Part { broken, .. } if is_broken => broken.to_owned(),
+            Broken::Part { right, .. } => right.to_owned(),
         }
     }
 }

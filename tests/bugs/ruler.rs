@@ -89,7 +89,7 @@ impl Ruled {
             let kept = |(broken, checker, _): &&(&str, &str, &[&str])| {
                 (*broken, *checker) == (bug.broken.name(), bug.checker())
             };
-            let kept = CIRCUMSTANCES.iter().find(kept).map_or(&[][..], |(.., names)| names);
+            let kept = CIRCUMSTANCES.iter().find(kept).map_or(&[][..], |(.., names)| *names);
             let hunt = scenario.hunt.get_or_insert_with(|| Hunt { kinds: KINDS.to_vec(), ..Hunt::default() });
             hunt.keep.extend(kept.iter().map(|name| Name::new(*name)));
             // The other faults of the scenario are the decisive event, which both must find.
