@@ -58,11 +58,14 @@ pub(crate) fn print(budget: u64, filter: Option<&str>) {
         }
     }
     println!("\nmedian: {:.1} times fewer runs, of {} mistakes", median(&rows, budget), rows.len());
-    let count = |is_meant: fn(&Row) -> bool| rows.iter().filter(|row| is_meant(row)).count();
-    let is_missed = |row: &Row| row.storm.is_none() && row.dense.is_none();
-    println!("found by the hunt alone: {}", count(|row| row.hunt.is_some() && is_missed(row)));
-    println!("found by a storm alone: {}", count(|row| row.hunt.is_none() && !is_missed(row)));
-    println!("found by neither: {}", count(|row| row.hunt.is_none() && is_missed(row)));
+    let count = |by_hunt: bool, by_storm: bool| {
+        let is_meant =
+            |row: &&Row| (row.hunt.is_some(), row.storm.or(row.dense).is_some()) == (by_hunt, by_storm);
+        rows.iter().filter(is_meant).count()
+    };
+    println!("found by the hunt alone: {}", count(true, false));
+    println!("found by a storm alone: {}", count(false, true));
+    println!("found by neither: {}", count(false, false));
     println!("left out, as they need no fault or show only in a measure: {}", without.join(", "));
 }
 
