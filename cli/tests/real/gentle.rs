@@ -78,7 +78,7 @@ fn a_cluster_is_audited_without_a_node_that_refuses() {
     let nodes = cluster(&folder);
     let [first, second] = &nodes;
     let names = [first, second].map(|node| format!("127.0.0.1:{}", node.port));
-    for (node, rights) in [(first, "+@all"), (second, "+@all -type")] {
+    for (node, rights) in [(first, "+@all"), (second, "+@all -getrange")] {
         assert_eq!(node.run(&format!("ACL SETUSER auditor on >secret ~* &* {rights}")), "+OK");
     }
     let arguments = ["--gentle", "--lock", "orders:*", "--poll", "100ms", "--for", "6s", "--json"];
@@ -104,7 +104,7 @@ fn a_cluster_is_audited_without_a_node_that_refuses() {
     let (status, json) = outcome(refused);
     let expected = vec![of("orders:c", &names[0])];
     assert_eq!((status, rows(&json, "findings", &["kind", "lock", "node"])), (Some(1), expected), "{json}");
-    assert_eq!(rows(&json, "unseen", &["node", "lacks"]), [format!("{} +type", names[1])], "{json}");
+    assert_eq!(rows(&json, "unseen", &["node", "lacks"]), [format!("{} +getrange", names[1])], "{json}");
     let changes = rows(&json, "changes", &["node", "what"]);
     let left = changes.iter().filter(|change| change.contains(&format!("{} is left: ", names[1]))).count();
     assert_eq!(left, 1, "{changes:?}");

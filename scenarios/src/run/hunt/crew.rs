@@ -134,7 +134,13 @@ impl Crew {
         loop {
             let mut line = String::new();
             match results.read_line(&mut line).and_then(|_| Ok(serde_json::from_str(&line)?)) {
-                Err(_) if line.is_empty() => return Err(lost(missing.first(), "its process ended")),
+                // The root has ended. The process that plays the batch may have outlived it.
+                Err(_) if line.is_empty() => {
+                    return match missing.first() {
+                        None => Ok(()),
+                        run => Err(lost(run, "its process ended")),
+                    };
+                }
                 Ok(Frame::Piece { run, text, is_last }) => {
                     let whole = pieces.entry(run).or_default();
                     whole.push_str(&text);
