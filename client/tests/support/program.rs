@@ -1,9 +1,9 @@
 //! The programs of servers: the installed `redis-server`, real servers of other generations, and
 //! simulated ones.
 //!
-//! `LOCKSTORM_SERVERS` names a folder with a program for each generation, such as `valkey-9.1`, if
-//! not the one of `trials/setup servers`. Simulated servers are processes of `lockstorm serve`,
-//! whose binary must have been built into the same target folder.
+//! `LOCKSTORM_SERVERS` names a folder with a program for each generation, such as `valkey-9.1`.
+//! Simulated servers are processes of `lockstorm serve`, whose binary must have been built into the
+//! same target folder.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -55,8 +55,10 @@ fn if_present(path: PathBuf, hint: &str) -> Option<PathBuf> {
 }
 
 impl Program {
-    /// Returns the real server of a generation, if it is installed.
+    /// Returns the real server of a generation, if `LOCKSTORM_SERVERS` names a folder that has it.
+    /// Real servers that are slow to sync fail tests on a busy machine, so a person asks for them.
     pub(crate) fn real(generation: Generation) -> Option<Self> {
+        std::env::var_os("LOCKSTORM_SERVERS")?;
         Some(Self::Real(generation, programs::program_of(generation.name())?))
     }
 

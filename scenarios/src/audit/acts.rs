@@ -11,7 +11,7 @@ use std::{
 
 use super::{
     command::{Call, Command, Verb},
-    read_write::is_member,
+    owners::is_member,
 };
 
 /// The end of the names of keys with the deadlines of permits.

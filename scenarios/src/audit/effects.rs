@@ -18,8 +18,8 @@ use super::{
     locks::{End, Hold, Lock},
     names::length,
     node::Node,
+    owners::is_redisson_owner,
     patterns::Kind as Kinds,
-    scripts,
 };
 
 /// A command happened within this time of its second.
@@ -68,7 +68,7 @@ impl Audit {
                 self.nodes[node].locks.entry(db).or_default().entry(key).or_default().has_mode = true;
                 continue;
             }
-            if is_hash && !scripts::is_redisson_owner(owner.as_bytes()) || !self.tracks(&key, is_hash) {
+            if is_hash && !is_redisson_owner(owner.as_bytes()) || !self.tracks(&key, is_hash) {
                 continue;
             }
             let words = [&b"(in the base)"[..], &key, owner.as_bytes()];
@@ -133,9 +133,7 @@ impl Audit {
         let is_known = |node: &Node| command.keys().iter().any(|key| node.has(command.db, key));
         let begins = match verb {
             Verb::Set | Verb::SetNx => self.tracks(command.word(1), false),
-            Verb::Hincrby => {
-                scripts::is_redisson_owner(command.word(2)) && self.tracks(command.word(1), true)
-            }
+            Verb::Hincrby => is_redisson_owner(command.word(2)) && self.tracks(command.word(1), true),
             Verb::Change => has_mode(&command) && self.tracks(command.word(1), true),
             _ => false,
         };

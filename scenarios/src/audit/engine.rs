@@ -12,9 +12,8 @@ use super::{
     acts::Acts,
     capture::{Capture, From, Line, Problems, Times, Unit},
     command::{Call, Command, Verb},
-    findings::{Change, Finding, Findings, Place, Unseen},
+    findings::{Change, Failover, Finding, Findings, Place, Unseen},
     follow::{self, Act},
-    group::Failover,
     locks::Lock,
     names::{self, Names},
     node::Node,
@@ -317,8 +316,8 @@ impl Audit {
         nodes[node].sweep(findings);
     }
 
-    /// Returns true if the key is that of a lock. This call may make it one by `own`, its commands on
-    /// the key.
+    /// Returns true if the key is that of a lock. This call may make it one by `own`, its commands
+    /// on the key.
     fn is_tracked(
         &mut self,
         node: usize,
@@ -473,7 +472,7 @@ pub(super) fn is_wanted(settings: &Settings, key: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::{
-        super::{findings::Kind, node::LOCKS_MAX, summary::LockRow},
+        super::{findings::Kind, locks::LOCKS_MAX, summary::LockRow},
         *,
     };
 

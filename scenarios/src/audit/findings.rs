@@ -296,6 +296,21 @@ pub(super) struct Leases {
     pub(super) former: Option<Former>,
 }
 
+/// A replica in the place of its master.
+#[derive(Debug, Clone)]
+pub(super) struct Failover {
+    /// The name of the former master.
+    pub(super) old: Rc<str>,
+    /// The name of the node in its place.
+    pub(super) new: String,
+    /// The time at which the audit learned of it, by the clock of the audit's machine.
+    pub(super) at_us: i64,
+    /// The time of the former master's last command.
+    pub(super) last_us: i64,
+    /// Set if the audit had lost the connection to the former master by then.
+    pub(super) has_crashed: bool,
+}
+
 /// A change of a node of a live group.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Change {

@@ -7,7 +7,8 @@ use super::{
     findings::{Findings, Former, Kind, Leases, Place},
     locks::{End, Hold, Leased, Lock},
     names::length,
-    scripts::{self, Purpose, is_redisson_owner},
+    owners::is_redisson_owner,
+    scripts::{self, Purpose},
     shadow::Held,
 };
 

@@ -5,26 +5,11 @@ use std::{collections::BTreeMap, rc::Rc};
 use super::{
     capture::{From, Line},
     engine::Audit,
-    findings::{Change, Unseen},
+    findings::{Change, Failover, Unseen},
     follow,
     locks::{Figures, Lock},
     names::{date, key},
 };
-
-/// A replica in the place of its master.
-#[derive(Debug, Clone)]
-pub(super) struct Failover {
-    /// The name of the former master.
-    pub(super) old: Rc<str>,
-    /// The name of the node in its place.
-    pub(super) new: String,
-    /// The time at which the audit learned of it, by the clock of the audit's machine.
-    pub(super) at_us: i64,
-    /// The time of the former master's last command.
-    pub(super) last_us: i64,
-    /// Set if the audit had lost the connection to the former master by then.
-    pub(super) has_crashed: bool,
-}
 
 /// The most changes that are kept.
 const CHANGES_MAX: usize = 10_000;

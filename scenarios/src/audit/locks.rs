@@ -7,6 +7,13 @@ use std::{
 
 use super::{command::Call, tally::Durations};
 
+/// The number of locks of a node from which idle ones are dropped. Locks that several clients may
+/// hold are counted by themselves.
+pub(super) const LOCKS_MAX: usize = 100_000;
+
+/// A free lock that was not used for this long is dropped first.
+pub(super) const IDLE_US: i64 = 600_000_000;
+
 /// The number of lost holds that are remembered, to recognize late commands of their owners.
 const PAST_MAX: usize = 8;
 

@@ -22,6 +22,7 @@
 //! | `command` | commands on locks, and calls: a command with those of its script |
 //! | `acts` | the commands of a call by their keys |
 //! | `names` | commands, owners and times in words, with values hashed |
+//! | `owners` | the names of owners as Redisson forms them |
 //! | `tally` | durations and their percentiles |
 //! | [`patterns`] | the kinds of locks that a user names by their keys |
 //! | `scripts` | the purpose and the library of a script |
@@ -58,6 +59,7 @@ mod command;
 mod acts;
 
 mod names;
+mod owners;
 
 mod tally;
 

@@ -7,14 +7,10 @@ use super::{
     command::Call,
     findings::Findings,
     follow,
-    locks::{Figures, Lock},
+    locks::{Figures, IDLE_US, LOCKS_MAX, Lock},
     objects::{Object, Objects},
     shadow::Shadow,
 };
-
-/// The number of locks of a node from which idle ones are dropped. Locks that several clients may
-/// hold are counted by themselves.
-pub(super) const LOCKS_MAX: usize = 100_000;
 
 /// The most locks of a node, even if all of them are held.
 const HELD_MAX: usize = 4 * LOCKS_MAX;
@@ -22,9 +18,6 @@ const HELD_MAX: usize = 4 * LOCKS_MAX;
 /// A held key that was not used for this long, and that nothing has shown to be a lock, is dropped
 /// before others: requests are marked as done by SET NX, too, with a long expiry.
 const STALE_US: i64 = 60_000_000;
-
-/// A free lock that was not used for this long is dropped first.
-pub(super) const IDLE_US: i64 = 600_000_000;
 
 /// A node of the audit.
 #[derive(Debug)]

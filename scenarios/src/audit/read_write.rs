@@ -14,7 +14,8 @@ use super::{
     findings::{Findings, Kind, Place},
     locks::{End, Leased, Lock},
     names::length,
-    scripts::{self, Purpose},
+    owners::{WRITE, is_member},
+    scripts::Purpose,
 };
 
 /// A key may end this long before or after the computed expiry: the server computes the expiry
@@ -26,9 +27,6 @@ const PAST_MAX: usize = 32;
 
 /// The most holders that are followed. More make the holders unknown.
 const HOLDERS_MAX: usize = 10_000;
-
-/// The end of a writer's field.
-const WRITE: &str = ":write";
 
 /// The middle of a key that ends with a reader's hold: the owner is before it, the level after it.
 const READ_HOLD: &str = ":rwlock_timeout:";
@@ -479,11 +477,6 @@ fn base(owner: &str) -> &str {
 /// Returns true if two holds may not exist together.
 fn excludes(one: &str, other: &str) -> bool {
     base(one) != base(other) && (one.ends_with(WRITE) || other.ends_with(WRITE))
-}
-
-/// Returns true for the name of a reader or a writer as Redisson forms it.
-pub(super) fn is_member(word: &[u8]) -> bool {
-    scripts::is_redisson_owner(word.strip_suffix(WRITE.as_bytes()).unwrap_or(word))
 }
 
 /// Returns true for a command on the mode of a hash.

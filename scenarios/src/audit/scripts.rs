@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use super::{
     acts::Acts,
     command::{Call, Command, Verb},
+    owners::is_redisson_owner,
 };
 
 /// The most scripts that are remembered. An application that builds scripts from values has more.
@@ -202,17 +203,6 @@ pub(super) struct Script {
     /// Set if it acquires a lock of `lockstorm-client` or Redisson, by its text or by the names of
     /// its keys, whatever the name of its owner.
     pub(super) is_acquire: bool,
-}
-
-/// Returns true for the name of an owner as Redisson forms it: a UUID, a colon and the number of a
-/// thread. Other hashes may have counters whose names have colons, too.
-pub(super) fn is_redisson_owner(field: &[u8]) -> bool {
-    let Some((id, [b':', thread @ ..])) = field.split_at_checked(36) else { return false };
-    let is_hyphen = |at: usize| matches!(at, 8 | 13 | 18 | 23);
-    let is_id =
-        |(at, byte): (usize, &u8)| if is_hyphen(at) { *byte == b'-' } else { byte.is_ascii_hexdigit() };
-    let digits = thread.strip_prefix(b"-").unwrap_or(thread);
-    id.iter().enumerate().all(is_id) && !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
 }
 
 /// Returns true for a command that gives a hash an owner: HINCRBY, or HSET as in fair locks.

@@ -18,7 +18,7 @@ use super::{
     locks::{End, Hold, Lock},
     names::length,
     node::Node,
-    scripts,
+    owners::is_redisson_owner,
 };
 
 /// The most keys of a node that are watched.
@@ -397,7 +397,7 @@ impl Watched {
             return;
         }
         if !seen.is_lock && is_there {
-            let is_owner = |(owner, _): &(String, u32)| scripts::is_redisson_owner(owner.as_bytes());
+            let is_owner = |(owner, _): &(String, u32)| is_redisson_owner(owner.as_bytes());
             seen.is_lock = seen.is_hash == Some(true) && value.as_ref().is_some_and(is_owner);
             seen.is_foreign = !seen.is_lock;
         }
@@ -454,7 +454,7 @@ impl Watched {
                 }
             }
             None => {
-                let is_redisson = seen.is_hash == Some(true) && scripts::is_redisson_owner(owner.as_bytes());
+                let is_redisson = seen.is_hash == Some(true) && is_redisson_owner(owner.as_bytes());
                 let since_us = seen.since_us;
                 let set_us = if seen.write_us > 0 { seen.write_us } else { at_us };
                 let hold = Hold {

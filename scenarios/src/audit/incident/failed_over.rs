@@ -3,7 +3,7 @@
 use super::{
     super::{
         draft::{BEGIN_US, Draft, STEP_US, poll, span},
-        group::Failover,
+        findings::Failover,
         names::date,
     },
     Facts, Missing, SOON_US, lease_beyond,

@@ -1,12 +1,11 @@
 //! The decision of a checker as data: which property, in which sense, shown by which events.
-//! `wording` puts it in words.
+//! [`worded`](super::worded) puts it in words.
 
 use lockstorm_world::time::True;
 
-use super::{Checker, evidence::Evidence};
 use crate::judge::{
     history::{Lock, Owner},
-    verdict::{Finding, Measure, Verdict, Witness, lateness},
+    verdict::Measure,
 };
 
 /// The answer of a checker before it is put in words. `B` is why nothing is violated, `W` is a
@@ -47,44 +46,4 @@ pub(super) struct Case<W> {
     pub(super) until: True,
     pub(super) lock: Option<Lock>,
     pub(super) owners: Vec<Owner>,
-}
-
-/// The words for the reason of a verdict without a violation.
-pub(super) trait Reason {
-    fn sentence(&self, evidence: &Evidence<'_>) -> String;
-}
-
-/// The words for a violation.
-pub(super) trait Explain {
-    fn summary(&self, evidence: &Evidence<'_>) -> String;
-
-    /// Returns the course of events, without the faults, which [`Checker::ask`] adds.
-    fn story(&self, _evidence: &Evidence<'_>) -> Vec<String> {
-        Vec::new()
-    }
-}
-
-impl<B: Reason, W> Decided<B, W>
-where
-    Case<W>: Explain,
-{
-    /// Puts the answer in words.
-    pub(super) fn worded(self, checker: &Checker, evidence: &Evidence<'_>) -> Finding {
-        let verdict = match self.verdict {
-            Decision::Holds(because) => Verdict::holds(because.sentence(evidence)),
-            Decision::Undecided(because) => Verdict::undecided(because.sentence(evidence)),
-            Decision::GivenUp => Verdict::undecided(evidence.given_up().unwrap_or_default()),
-            Decision::Unsure(case) => Verdict::undecided(format!(
-                "{} It would not be so, had one of the two been earlier or later by {}.",
-                case.summary(evidence),
-                lateness(evidence.history.header.tolerance())
-            )),
-            Decision::Violated(case) => {
-                let (summary, story) = (case.summary(evidence), case.story(evidence));
-                let Case { from, until, lock, owners, .. } = case;
-                Verdict::Violated { witness: Witness { summary, story, from, until, lock, owners } }
-            }
-        };
-        checker.finding(verdict, self.measures)
-    }
 }

@@ -12,6 +12,7 @@ pub(crate) mod evidence;
 mod questions;
 #[cfg(test)]
 mod tests;
+mod worded;
 mod wording;
 
 use std::time::Duration;

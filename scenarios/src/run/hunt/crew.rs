@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Search, Tried,
+    frame::{Frame, send},
     place::{Placement, Sent, placed},
     tree::{REPORTED, Walker, ended_well},
 };
@@ -64,24 +65,6 @@ struct Request {
     runs: Vec<Vec<Sent>>,
     /// The locks that never worked in the run without faults, which the root has not seen.
     broken: Vec<Lock>,
-}
-
-/// A line that a process sends to the search.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) enum Frame {
-    /// A piece of the result of a run of the batch.
-    Piece { run: usize, text: String, is_last: bool },
-    /// A process has died, and with it those of these runs that have no result.
-    Died { runs: Vec<usize>, why: String },
-    /// The batch is finished.
-    Done,
-}
-
-/// Writes a line into the pipe that all processes share.
-pub(super) fn send(mut answers: &PipeWriter, frame: &Frame) -> io::Result<()> {
-    let mut line = serde_json::to_vec(frame)?;
-    line.push(b'\n');
-    answers.write_all(&line)
 }
 
 impl Crew {
@@ -171,7 +154,7 @@ impl Crew {
         }
     }
 
-    /// Ends the processes, which notice that nobody reads their results.
+    /// Ends the processes, which notice that their results are not read.
     fn end(&mut self) {
         (self.requests, self.results) = (None, None);
         if self.root > 0 {
@@ -237,7 +220,7 @@ fn play(search: &Search<'_>, plan: &Rc<Plan>, request: Request, answers: &Rc<Pip
     }));
     std::process::exit(match played {
         Ok(Ok(())) => 0,
-        // Nobody reads the results any more.
+        // The search reads no more results.
         Ok(Err(_)) => REPORTED,
         Err(_) => PANICKED,
     })

@@ -14,6 +14,7 @@
 
 mod crew;
 mod found;
+mod frame;
 mod grid;
 mod moments;
 mod place;

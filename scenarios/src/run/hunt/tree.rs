@@ -16,7 +16,7 @@ use rustix::{
 };
 
 use super::{
-    crew::{Frame, send},
+    frame::{Frame, send},
     place::{Placement, What, names},
 };
 use crate::{

@@ -1,5 +1,5 @@
-//! BITCOUNT key [start [end [BYTE | BIT]]]: counts the bits of a string, or of a part of it, that are
-//! 1.
+//! BITCOUNT key [start [end [BYTE | BIT]]]: counts the bits of a string, or of a part of it, that
+//! are 1.
 
 use bytes::Bytes;
 

@@ -1,5 +1,5 @@
-//! BITOP AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE destination key [key ...]: combines strings bit by bit; replies with
-//! the length of the result.
+//! BITOP AND | OR | XOR | NOT | DIFF | DIFF1 | ANDOR | ONE destination key [key ...]: combines
+//! strings bit by bit; replies with the length of the result.
 
 use bytes::Bytes;
 

@@ -1,4 +1,5 @@
-//! ZREVRANK key member [WITHSCORE]: the number of members before this one, from the highest score down.
+//! ZREVRANK key member [WITHSCORE]: the number of members before this one, from the highest score
+//! down.
 
 use bytes::Bytes;
 

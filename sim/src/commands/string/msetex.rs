@@ -1,5 +1,5 @@
-//! MSETEX numkeys key value [key value ...] [NX | XX] [EX seconds | PX ms | EXAT seconds | PXAT ms |
-//! KEEPTTL]: sets several keys atomically, with one expiry, if all or none of them exist.
+//! MSETEX numkeys key value [key value ...] [NX | XX] [EX seconds | PX ms | EXAT seconds | PXAT
+//! ms | KEEPTTL]: sets several keys atomically, with one expiry, if all or none of them exist.
 
 use bytes::Bytes;
 

@@ -1,9 +1,10 @@
 //! The words of `commands`: the busiest second of a waiter.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::commands::{Because, Burst},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -1,9 +1,10 @@
 //! The words of `fairness`: waiters that were overtaken or thrown out of the queue.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::fairness::{Because, Unfair},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -1,9 +1,10 @@
 //! The words of `hygiene`: keys and holds that were left behind.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::hygiene::{Because, Wrong},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -2,9 +2,9 @@
 
 use super::overlap::apart;
 use crate::judge::checker::{
-    decision::Reason,
     evidence::{Evidence, words},
     questions::l1_server::{Because, NoPromise},
+    worded::Reason,
 };
 
 impl Reason for Because {

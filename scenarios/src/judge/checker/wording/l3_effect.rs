@@ -2,9 +2,10 @@
 
 use super::ending::ending;
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, section::Section, words},
     questions::l3_effect::{Because, Wrong},
+    worded::{Explain, Reason},
 };
 
 /// The reason of a layer about writes that was not put to the test.

@@ -2,9 +2,10 @@
 
 use super::{ending::ending, l3_effect::NOT_TESTED};
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, section::Write, words},
     questions::l4_fenced::{Because, Stale},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -1,9 +1,10 @@
 //! The words of `latch`: openings, passages, lost count-downs and waiters that were kept.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::latch::{Because, Wrong},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -2,9 +2,10 @@
 
 use super::ending::ending;
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::lease::{Because, Off, Wrong},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

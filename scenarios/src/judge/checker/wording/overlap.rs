@@ -5,7 +5,7 @@ use lockstorm_world::time::True;
 use super::ending::ending;
 use crate::judge::{
     checker::{
-        decision::{Case, Explain},
+        decision::Case,
         evidence::{
             Evidence,
             authority::last_two_masters,
@@ -13,6 +13,7 @@ use crate::judge::{
             overlap::{Apart, Both},
             words,
         },
+        worded::Explain,
     },
     history::{History, Lock},
 };

@@ -1,9 +1,10 @@
 //! The words of `owner-safety`: actions of other parties on a hold.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::owner_safety::{Because, Done, Foreign},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

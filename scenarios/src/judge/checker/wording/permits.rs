@@ -1,9 +1,10 @@
 //! The words of `permits`: the promises of more permits than exist.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::permits::{Because, TooMany},
+    worded::{Explain, Reason},
 };
 
 /// The most promises that a story lists.

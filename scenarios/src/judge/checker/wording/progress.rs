@@ -5,9 +5,10 @@ use std::time::Duration;
 use super::calls::turned_away;
 use crate::judge::{
     checker::{
-        decision::{Case, Explain, Reason},
+        decision::Case,
         evidence::{Evidence, words},
         questions::progress::{Because, Stall, TooLong, acquisitions, is_within},
+        worded::{Explain, Reason},
     },
     history::{Lock, Probe},
 };

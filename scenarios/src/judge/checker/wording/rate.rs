@@ -1,9 +1,10 @@
 //! The words of `rate`: full windows, and requests that were kept waiting.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::rate::{Because, Wrong},
+    worded::{Explain, Reason},
 };
 
 /// The most grants of a story; the latest are listed.

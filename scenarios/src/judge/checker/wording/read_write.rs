@@ -2,9 +2,10 @@
 
 use crate::judge::{
     checker::{
-        decision::{Case, Explain, Reason},
+        decision::Case,
         evidence::{Evidence, words},
         questions::read_write::{Because, LetIn},
+        worded::{Explain, Reason},
     },
     history::Mode,
 };

@@ -4,9 +4,10 @@ use lockstorm_world::time::True;
 
 use super::ending::ending;
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::reentrancy::{Because, Miscounted},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

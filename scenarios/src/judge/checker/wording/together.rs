@@ -1,9 +1,10 @@
 //! The words of `together`: locks of a group in another state than the rest.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::together::{Because, Parted},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -1,9 +1,10 @@
 //! The words of `waiting`: the waits, and waiters that starve.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::waiting::{Because, Starved},
+    worded::{Explain, Reason},
 };
 
 /// The most owners whose shares a story lists.

@@ -1,9 +1,10 @@
 //! The words of `wake-ups`: releases without a reaction.
 
 use crate::judge::checker::{
-    decision::{Case, Explain, Reason},
+    decision::Case,
     evidence::{Evidence, words},
     questions::wake_ups::{Because, Unanswered},
+    worded::{Explain, Reason},
 };
 
 impl Reason for Because {

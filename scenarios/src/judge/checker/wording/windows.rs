@@ -2,9 +2,9 @@
 
 use super::overlap::apart;
 use crate::judge::checker::{
-    decision::Reason,
     evidence::{Evidence, words},
     questions::windows::Because,
+    worded::Reason,
 };
 
 impl Reason for Because {
