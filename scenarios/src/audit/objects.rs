@@ -129,13 +129,16 @@ impl Object {
     }
 }
 
+/// The database and the key of an object.
+type Id = (u32, Box<[u8]>);
+
 /// The objects and the queues of a node.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     objects: BTreeMap<u32, BTreeMap<Box<[u8]>, Object>>,
     pub(super) queues: Queues,
     /// The latches for whose ends a connection waits, by its address.
-    subscribers: BTreeMap<Box<str>, Vec<(u32, Box<[u8]>)>>,
+    subscribers: BTreeMap<Box<str>, Vec<Id>>,
     count: usize,
     /// The time at which idle objects were dropped.
     swept_us: i64,

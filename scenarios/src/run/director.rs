@@ -136,7 +136,7 @@ impl Director {
             Change::Begin(occurrence) => {
                 let late = self.late.len();
                 self.cues.insert((at, self.late_from + late as u64), Cue::BeginLate(late));
-                self.late.push(LateFault { occurrence, end: None, begun: None });
+                self.late.push(LateFault { occurrence: *occurrence, end: None, begun: None });
             }
             Change::End(late) => {
                 let late = &mut self.late[late];

@@ -22,7 +22,7 @@ pub(super) const LATE_MAX: u64 = 2;
 #[derive(Debug, Clone)]
 pub(super) enum Change {
     /// A further fault begins. It stays in force until its end is added.
-    Begin(Occurrence),
+    Begin(Box<Occurrence>),
     /// A fault ends. The number counts the faults that were added.
     End(usize),
 }

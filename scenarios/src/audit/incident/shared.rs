@@ -61,8 +61,8 @@ impl Facts<'_> {
             let set = own.find(|command| matches!(command.verb, Verb::Set | Verb::SetNx))?;
             std::str::from_utf8(set.word(2)).ok()?.parse::<i64>().ok()
         };
-        let numbers = self.finding.calls.iter().filter_map(|call| Some((call, number(call)?)));
-        numbers.filter(|(_, number)| *number > 0).next_back()
+        let mut numbers = self.finding.calls.iter().filter_map(|call| Some((call, number(call)?)));
+        numbers.rfind(|(_, number)| *number > 0)
     }
 
     /// A client releases more permits than it has, and one more client gets one.

@@ -143,7 +143,7 @@ impl Walker {
         let name = self.names[step.fault].clone();
         let fault = self.runs[runs[0]][step.fault].fault();
         let occurrence: Option<Occurrence> = self.plan.occurrences(&[(name, fault)].into()).pop();
-        Change::Begin(occurrence.expect("a fault that is not repeated occurs once"))
+        Change::Begin(Box::new(occurrence.expect("a fault that is not repeated occurs once")))
     }
 
     /// Forks. If there are too many processes, waits until a child ends.
