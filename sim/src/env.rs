@@ -49,7 +49,7 @@ pub struct Env {
     /// any time and end by themselves. The driver of such a node carries out
     /// [`Action::ResumeScript`]. Without it, as in the world, scripts do not depend on the speed of
     /// a machine: a script that uses up
-    /// [`Config::script_budget`](crate::config::Config::script_budget) counts as endless.
+    /// [`ScriptOptions::budget`](crate::config::ScriptOptions::budget) counts as endless.
     pub script_clock: Option<fn() -> Instant>,
     /// Reads the monotonic clock of the host, for nodes in real time. Time then passes between the
     /// commands of a script or a transaction, also on the wall clock, and commands are timed

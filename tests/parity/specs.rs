@@ -166,7 +166,7 @@ fn one(spec: &Spec, info: Option<&Wire>, differences: &mut String) {
             let _ = writeln!(differences, "{}: {what} is {ours}, the real one's is {theirs}", spec.name);
         }
     };
-    differ("arity", spec.arity.to_string(), integer(&info[1]).to_string());
+    differ("arity", spec.arity_in(REFERENCE).to_string(), integer(&info[1]).to_string());
     let theirs = [&info[3], &info[4], &info[5]].map(integer);
     match spec.keys {
         Keys::None => differ("first key, last key and step", format!("{:?}", [0; 3]), format!("{theirs:?}")),

@@ -1,7 +1,7 @@
 //! The checkers: one file per question about a history.
 //!
 //! A checker is a pure function of a [`History`]: it imports nothing that runs. A question decides
-//! and returns a [`Decision`](decision::Decision), which is data; `wording/` puts it in words. To
+//! and returns a `Decision`, which is data; `wording/` puts it in words. To
 //! add a checker, add its file in `questions/`, one in `wording/`, and its line in [`LIST`].
 //! `evidence/` has the tools of the questions: promises, beliefs and causal chains.
 

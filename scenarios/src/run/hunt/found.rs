@@ -46,8 +46,8 @@ pub struct Hunted {
     /// The violated checkers of each run, each combination once.
     #[serde(skip)]
     pub verdicts: BTreeSet<Vec<&'static str>>,
-    /// The fingerprint of each run with faults, if the search [keeps](Search::keep_fingerprints)
-    /// them.
+    /// The fingerprint of each run with faults, if the search
+    /// [keeps](super::Search::keep_fingerprints) them.
     #[serde(skip)]
     pub fingerprints: Vec<String>,
     /// True if the runs shared their beginnings.
