@@ -14,6 +14,7 @@ use std::{
     io::{self, BufRead, BufReader, PipeReader, PipeWriter, Write},
     ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
     rc::Rc,
 };
 
@@ -33,8 +34,8 @@ use crate::{file::plan::Plan, judge::history::Lock, run::run_with_late_faults};
 /// has at most the 512 bytes that every Unix writes into a pipe in one piece.
 const PIECE: usize = 200;
 
-/// The number of looks at the threads of this process before it counts as having several.
-const LOOKS: usize = 100;
+/// The flag of Linux's `/proc/self/task/*/stat` for a thread that is in its exit (`PF_EXITING`).
+const EXITING: u64 = 4;
 
 /// The exit status of a process with a panic, as of any Rust program.
 const PANICKED: i32 = 101;
@@ -173,11 +174,18 @@ impl Drop for Crew {
 /// Returns true if this process has several threads. Elsewhere than on Linux the caller alone is
 /// responsible, see [`Search::run_shared`].
 fn has_threads() -> bool {
-    // A thread that was joined is listed for another moment.
-    (0..LOOKS).all(|_| {
-        std::thread::yield_now();
-        std::fs::read_dir("/proc/self/task").is_ok_and(|threads| threads.count() > 1)
-    })
+    let Ok(threads) = std::fs::read_dir("/proc/self/task") else { return false };
+    threads.flatten().filter(|thread| runs(&thread.path().join("stat"))).count() > 1
+}
+
+/// Returns true unless a thread has run its last instruction. The kernel lists a thread that was
+/// joined for another moment.
+fn runs(stat: &Path) -> bool {
+    let Ok(stat) = std::fs::read_to_string(stat) else { return false };
+    // After the name in brackets: the state, five numbers, and the flags.
+    let fields = stat.rsplit_once(')').map_or("", |(_, fields)| fields);
+    let flags = fields.split_whitespace().nth(6).and_then(|flags| flags.parse::<u64>().ok());
+    flags.is_none_or(|flags| flags & EXITING == 0)
 }
 
 /// Plays batches until there are no more.
