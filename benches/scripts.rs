@@ -29,7 +29,7 @@ fn scripts(c: &mut Criterion<Processor>) {
         // EVAL loads the script; its SHA-1 is the name that SCRIPT LOAD would return.
         let eval: Vec<&str> = ["EVAL", body].into_iter().chain(arguments.iter().copied()).collect();
         pair.prepare(&eval);
-        let sha = sha1_hex(body);
+        let sha = lockstorm_sim::script::sha1_hex(body.as_bytes());
         let words: Vec<&str> = ["EVALSHA", &sha].into_iter().chain(arguments.iter().copied()).collect();
         pair.measure(&mut group, name, &[words]);
     }
@@ -39,11 +39,6 @@ fn scripts(c: &mut Criterion<Processor>) {
         b.iter_with_setup(Stepped::new, |mut stepped| stepped.send(&eval));
     });
     group.finish();
-}
-
-fn sha1_hex(text: &str) -> String {
-    use sha1::Digest;
-    sha1::Sha1::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 criterion_group! { name = benches; config = processor::criterion(); targets = scripts }

@@ -76,12 +76,21 @@ async def play(row, claim, seed, version, server, options, limit):
     return {key: {"outcome": outcome, "said": said, **more} for key, (outcome, said) in cells.items()}
 
 
-async def column(row, chosen, options, limit):
+async def cost_of(row, options):
+    """The sorted milliseconds of acquisitions from a server of its own."""
+    server = row.server()
+    try:
+        await server.start()
+        return await cost(row, server, options.rounds)
+    finally:
+        server.end()
+
+
+async def column(row, took, chosen, options, limit):
     server = row.server()
     try:
         await server.start()
         version = server.version()
-        took = [] if options.short or row.control else await cost(row, server, options.rounds)
         tried = [claim for claim in CLAIMS if not_tried(row, claim, chosen) is None]
         seeds = range(*options.seeds)[:1] if row.control else range(*options.seeds)
         plays = [play(row, claim, seed, version, server, options, limit) for claim in tried for seed in seeds]
@@ -111,11 +120,15 @@ async def called(row):
 async def whole(rows, chosen, options):
     limit = asyncio.Semaphore(options.jobs)
     if options.short:
-        return await asyncio.gather(*(column(row, chosen & set(SHORT[row.key]), options, limit) for row in rows))
+        return await asyncio.gather(*(column(row, [], chosen & set(SHORT[row.key]), options, limit) for row in rows))
+    costs = {}
+    for row in rows:
+        # One after the other, and before all claims: the cost of one must not be that of its neighbours.
+        costs[row.key] = [] if row.control else await cost_of(row, options)
+    print("the costs of all rows are measured", flush=True)
     columns = []
     for row in rows:
-        # One after the other: the cost of one must not be that of its neighbours.
-        columns.append(await column(row, chosen, options, limit))
+        columns.append(await column(row, costs[row.key], chosen, options, limit))
         options.save(columns)
     return columns
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use lockstorm_sim::script::sha1_hex;
+
 use super::command::{Call, Command, Verb};
 use crate::judge::{checker::evidence::words, digest::sha256};
 
@@ -87,7 +89,7 @@ fn script(word: &[u8]) -> String {
     if word.len() <= 40 {
         return printable(word);
     }
-    let hash = redis::Script::new(&String::from_utf8_lossy(word)).get_hash().to_owned();
+    let hash = sha1_hex(word);
     format!("<script {}>", &hash[..8])
 }
 

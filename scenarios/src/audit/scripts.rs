@@ -5,6 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use lockstorm_sim::script::sha1_hex;
+
 use super::{
     acts::Acts,
     command::{Call, Command, Verb},
@@ -139,8 +141,7 @@ impl Scripts {
         if let Some(digest) = self.digests.get(text) {
             return digest.clone();
         }
-        let hash = redis::Script::new(&String::from_utf8_lossy(text)).get_hash().to_owned();
-        let digest: Box<[u8]> = hash.into_bytes().into();
+        let digest: Box<[u8]> = sha1_hex(text).into_bytes().into();
         if self.bytes + text.len() <= TEXTS_MAX {
             self.bytes += text.len();
             self.digests.insert(text.into(), digest.clone());
@@ -345,7 +346,7 @@ mod tests {
     #[test]
     fn the_acquisition_of_the_client_is_known_by_its_script() {
         let text = include_str!("../../../client/src/locks/reentrant/acquire.lua");
-        assert_eq!(redis::Script::new(text).get_hash(), ACQUIRE);
+        assert_eq!(sha1_hex(text.as_bytes()), ACQUIRE);
         let mut scripts = Scripts::default();
         let by_digest = call(&[&format!("\"EVALSHA\" \"{ACQUIRE}\" \"1\" \"a\" \"30000\" \"c1:1\"")]);
         assert!(scripts.script(&Acts::of(&by_digest)).is_acquire);

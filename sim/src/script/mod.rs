@@ -43,4 +43,5 @@ pub use context::Host;
 pub use engine::{Callee, Engine, LoadedBy, Outcome, Run, Script, Suspended};
 pub use errors::{ScriptErrors, error_code};
 pub use library::{Header, Libraries, Library, LibraryFunction};
+pub use sha1::sha1_hex;
 pub use shebang::{Flags, ShebangError, declared};

@@ -1,7 +1,7 @@
 //! Transactions and scripts.
 
 use lockstorm_sim::generation::Feature;
-use sha1::{Digest, Sha1};
+use lockstorm_sim::script::sha1_hex;
 
 use crate::{episode::Draw, steps::Step};
 
@@ -87,9 +87,7 @@ impl Draw<'_> {
     /// Scripts of the cache: loaded, called by their digest, and evicted by many others.
     pub(super) fn cached(&mut self, client: usize) {
         let body = |number: usize| format!("return {number}");
-        let digest = |number: usize| -> String {
-            Sha1::digest(body(number)).iter().map(|byte| format!("{byte:02x}")).collect()
-        };
+        let digest = |number: usize| sha1_hex(body(number).as_bytes());
         let many = if self.prng.percent(30) { 600 } else { 5 };
         let (first, loaded) = (self.prng.below(4), 4 + self.prng.below(4));
         self.send(client, &["EVAL", &body(first), "0"]);

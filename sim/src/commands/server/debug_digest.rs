@@ -2,7 +2,7 @@
 //!
 //! Source: the replies of `redis-server` 7.0, which are the reference for every type.
 
-use sha1::{Digest as _, Sha1};
+use sha1_smol::Sha1;
 
 use crate::keyspace::{Db, Entry, Value};
 
@@ -13,14 +13,14 @@ pub(super) struct Digest([u8; 20]);
 impl Digest {
     /// Adds an element of an unordered value.
     fn add(&mut self, bytes: &[u8]) {
-        let hash: [u8; 20] = Sha1::digest(bytes).into();
+        let hash = Sha1::from(bytes).digest().bytes();
         self.0.iter_mut().zip(hash).for_each(|(own, other)| *own ^= other);
     }
 
     /// Adds an element of an ordered value.
     fn append(&mut self, bytes: &[u8]) {
         self.add(bytes);
-        self.0 = Sha1::digest(self.0).into();
+        self.0 = Sha1::from(self.0).digest().bytes();
     }
 
     /// Returns the digest of all databases.

@@ -1,6 +1,7 @@
 //! A call of a script, and the commands that make it by the script's hash.
 
-use redis::{Arg, Cmd, Script};
+use lockstorm_sim::script::sha1_hex;
+use redis::{Arg, Cmd};
 
 /// An EVAL, in parts.
 pub(super) struct Called {
@@ -21,7 +22,7 @@ impl Called {
         let mut words = words.collect::<Option<Vec<_>>>()?.into_iter();
         words.next().filter(|name| name == b"EVAL")?;
         let text = words.next()?;
-        let sha = Script::new(std::str::from_utf8(&text).ok()?).get_hash().to_owned();
+        let sha = sha1_hex(&text);
         Some(Called { text, sha, rest: words.collect() })
     }
 
