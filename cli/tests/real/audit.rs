@@ -6,7 +6,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use super::server::{SERVERS, redis};
+use super::server::{Folder, SERVERS, redis};
 
 /// The highest port of a node of a cluster: its bus has a port that is 10000 higher.
 const PORT_MAX: u16 = 55_535;
@@ -158,14 +158,13 @@ fn a_former_master_is_followed_while_clients_use_it() {
     if !redis() {
         return;
     }
-    let folder = std::env::temp_dir().join(format!("lockstorm-audit-{}", std::process::id()));
-    std::fs::create_dir_all(&folder).expect("created");
-    let dir = folder.to_string_lossy();
+    let folder = Folder::new("former-master");
+    let dir = folder.path();
     let old = Live::new(&["--save", "", "--dir", &dir]);
     let new = Live::new(&["--save", "", "--dir", &dir, "--replicaof", "127.0.0.1", &old.port.to_string()]);
-    let file = folder.join("sentinel.conf");
+    let file = format!("{dir}/sentinel.conf");
     std::fs::write(&file, format!("sentinel monitor m 127.0.0.1 {} 1\n", old.port)).expect("written");
-    let sentinel = Live::new(&[&file.to_string_lossy(), "--sentinel"]);
+    let sentinel = Live::new(&[&file, "--sentinel"]);
     let url = format!("redis+sentinel://127.0.0.1:{}/m", sentinel.port);
     let audit = audit(&[&url, "--for", "25s"]);
     while !old.run("CLIENT LIST").contains("lockstorm-audit") {
@@ -184,7 +183,6 @@ fn a_former_master_is_followed_while_clients_use_it() {
     }
     let output = audit.wait_with_output().expect("it ends");
     let text = String::from_utf8_lossy(&output.stdout);
-    let _ = std::fs::remove_dir_all(&folder);
     let (old, new) = (format!("127.0.0.1:{}", old.port), format!("127.0.0.1:{}", new.port));
     for part in [
         format!("{old} is followed"),

@@ -1,36 +1,15 @@
 //! `lockstorm audit --gentle` of real groups: a cluster, and Sentinels.
 
-use std::{fs, path::PathBuf, process::Child};
+use std::{fs, process::Child};
 
 use serde_json::Value;
 
 use super::{
     audit::{Live, audit},
-    server::redis,
+    server::{Folder, redis},
 };
 
 const EVENTS: [&str; 2] = ["--notify-keyspace-events", "Kg$hxe"];
-
-/// A folder for the files of the servers, which ends with the test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let folder = std::env::temp_dir().join(format!("lockstorm-gentle-{name}-{}", std::process::id()));
-        fs::create_dir_all(&folder).expect("created");
-        Folder(folder)
-    }
-
-    fn path(&self) -> String {
-        self.0.to_string_lossy().into_owned()
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
 
 /// Starts a cluster of two masters with half of the slots each. The slot of `orders:c` is 2836, and
 /// that of `orders:a` is 11094.
@@ -124,9 +103,9 @@ fn a_failover_by_a_sentinel_is_followed_by_events_and_reads() {
     while !old.run("INFO replication").contains("state=online") {
         old.wait(20);
     }
-    let file = folder.0.join("sentinel.conf");
+    let file = format!("{}/sentinel.conf", folder.path());
     fs::write(&file, format!("sentinel monitor m 127.0.0.1 {} 1\n", old.port)).expect("written");
-    let sentinel = Live::new(&[&file.to_string_lossy(), "--sentinel"]);
+    let sentinel = Live::new(&[&file, "--sentinel"]);
     let url = format!("redis+sentinel://127.0.0.1:{}/m", sentinel.port);
     let arguments = ["--gentle", "--lock", "orders:*", "--poll", "100ms", "--for", "15s", "--json"];
     let audit = audit(&[&[&*url], &arguments[..]].concat());

@@ -3,7 +3,7 @@
 
 use lockstorm::{
     file::{plan::Plan, server::Generation},
-    judge::history::{EventKind, Role, Serving},
+    judge::history::{Event, EventKind, Role, Serving},
     run::{Outcome, real},
 };
 
@@ -118,14 +118,19 @@ fn hands_over() -> bool {
     redis() && SERVERS.as_ref().is_ok_and(|servers| servers.default().is_of(Generation::Valkey91))
 }
 
-/// Returns the changes of roles, each as its host and the new role.
-fn roles(outcome: &Outcome) -> Vec<(String, Role)> {
+/// Returns the events that `pick` takes, each with its host.
+fn events<'o, T>(outcome: &'o Outcome, pick: impl Fn(&'o EventKind) -> Option<T>) -> Vec<(&'o str, T)> {
     let history = &outcome.history;
-    let changes = history.events.iter().filter_map(|event| match event.kind {
-        EventKind::Became { role } => Some((history.host_name(event.host).to_owned(), role)),
+    let of = |event: &'o Event| Some((history.host_name(event.host), pick(&event.kind)?));
+    history.events.iter().filter_map(of).collect()
+}
+
+/// Returns the changes of roles, each as its host and the new role.
+fn roles(outcome: &Outcome) -> Vec<(&str, Role)> {
+    events(outcome, |event| match event {
+        EventKind::Became { role } => Some(*role),
         _ => None,
-    });
-    changes.collect()
+    })
 }
 
 /// Claim G3, without COORDINATED: two masters grant the lock.
@@ -159,23 +164,19 @@ fn the_history_of_a_real_failover_has_its_events_and_roles() {
     }
     let told = outcome(PLANNED);
     let history = &told.history;
-    let switches: Vec<&str> = history
-        .events
-        .iter()
-        .filter_map(|event| match &event.kind {
-            EventKind::Sentinel { event, message } if **event == *"+switch-master" => Some(&**message),
-            _ => None,
-        })
-        .collect();
-    let promoted: Vec<String> =
+    let switches = events(&told, |event| match event {
+        EventKind::Sentinel { event, message } if **event == *"+switch-master" => Some(&**message),
+        _ => None,
+    });
+    let promoted: Vec<&str> =
         roles(&told).into_iter().filter(|(_, role)| *role == Role::Master).map(|(name, _)| name).collect();
     assert_eq!(promoted.len(), 1, "{promoted:?}, {:?}", history.header.ended);
     let expected = format!("m m 6379 {} 6379", promoted[0]);
-    assert!(switches.iter().all(|switch| *switch == expected), "{switches:?}");
+    assert!(switches.iter().all(|(_, switch)| *switch == expected), "{switches:?}");
     assert_eq!(switches.len(), 3, "{switches:?}");
     // Both replicas say at the start that they are replicas, and the old master says it at the end.
     for host in ["r1", "r2", "m"] {
-        let is_replica = roles(&told).contains(&(host.to_owned(), Role::Replica));
+        let is_replica = roles(&told).contains(&(host, Role::Replica));
         assert!(is_replica, "{host}: {:?}", roles(&told));
     }
 }
@@ -209,14 +210,10 @@ fn the_history_of_a_real_migration_has_the_masters_of_the_slot() {
     }
     let told = outcome(MOVED);
     let history = &told.history;
-    let served: Vec<(&str, Serving)> = history
-        .events
-        .iter()
-        .filter_map(|event| match event.kind {
-            EventKind::Serves { how, .. } => Some((history.host_name(event.host), how)),
-            _ => None,
-        })
-        .collect();
+    let served = events(&told, |event| match event {
+        EventKind::Serves { how, .. } => Some(*how),
+        _ => None,
+    });
     let of = |host: &str| -> Vec<Serving> {
         served.iter().filter(|(name, _)| *name == host).map(|(_, how)| *how).collect()
     };

@@ -1,6 +1,6 @@
 //! The real server under test.
 
-use std::sync::LazyLock;
+use std::{fs, path::PathBuf, sync::LazyLock};
 
 use lockstorm::file::server::{Server, Servers};
 
@@ -49,5 +49,26 @@ fn a_wrong_server_is_named_before_anything_runs() {
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
         assert_eq!(status, Some(64), "{said}");
         assert!(said.contains(why), "{said}");
+    }
+}
+
+/// A folder for the files of the servers, which ends with the test.
+pub(crate) struct Folder(PathBuf);
+
+impl Folder {
+    pub(crate) fn new(name: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("lockstorm-real-{name}-{}", std::process::id()));
+        fs::create_dir_all(&folder).expect("created");
+        Folder(folder)
+    }
+
+    pub(crate) fn path(&self) -> String {
+        self.0.to_string_lossy().into_owned()
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
     }
 }

@@ -12,7 +12,6 @@ pub(crate) mod evidence;
 mod questions;
 #[cfg(test)]
 mod tests;
-mod worded;
 mod wording;
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::overlap::apart;
 use crate::judge::checker::{
     evidence::{Evidence, words},
     questions::l1_server::{Because, NoPromise},
-    worded::Reason,
+    wording::Reason,
 };
 
 impl Reason for Because {

@@ -1,7 +1,7 @@
 //! The words of L2 where no belief overlapped.
 
 use super::overlap::apart;
-use crate::judge::checker::{evidence::Evidence, questions::l2_belief::Beliefs, worded::Reason};
+use crate::judge::checker::{evidence::Evidence, questions::l2_belief::Beliefs, wording::Reason};
 
 impl Reason for Beliefs {
     fn sentence(&self, evidence: &Evidence<'_>) -> String {

@@ -5,7 +5,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, section::Section, words},
     questions::l3_effect::{Because, Wrong},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 /// The reason of a layer about writes that was not put to the test.

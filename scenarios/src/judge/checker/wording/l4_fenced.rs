@@ -5,7 +5,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, section::Write, words},
     questions::l4_fenced::{Because, Stale},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 impl Reason for Because {

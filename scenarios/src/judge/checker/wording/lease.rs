@@ -5,7 +5,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, words},
     questions::lease::{Because, Off, Wrong},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 impl Reason for Because {

@@ -13,7 +13,7 @@ use crate::judge::{
             overlap::{Apart, Both},
             words,
         },
-        worded::Explain,
+        wording::Explain,
     },
     history::{History, Lock},
 };

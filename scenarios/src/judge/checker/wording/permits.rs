@@ -4,7 +4,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, words},
     questions::permits::{Because, TooMany},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 /// The most promises that a story lists.

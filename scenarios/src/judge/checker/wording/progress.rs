@@ -8,7 +8,7 @@ use crate::judge::{
         decision::Case,
         evidence::{Evidence, words},
         questions::progress::{Because, Stall, TooLong, acquisitions, is_within},
-        worded::{Explain, Reason},
+        wording::{Explain, Reason},
     },
     history::{Lock, Probe},
 };

@@ -4,7 +4,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, words},
     questions::rate::{Because, Wrong},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 /// The most grants of a story; the latest are listed.

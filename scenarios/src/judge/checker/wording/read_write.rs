@@ -5,7 +5,7 @@ use crate::judge::{
         decision::Case,
         evidence::{Evidence, words},
         questions::read_write::{Because, LetIn},
-        worded::{Explain, Reason},
+        wording::{Explain, Reason},
     },
     history::Mode,
 };

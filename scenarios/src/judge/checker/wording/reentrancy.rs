@@ -7,7 +7,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, words},
     questions::reentrancy::{Because, Miscounted},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 impl Reason for Because {

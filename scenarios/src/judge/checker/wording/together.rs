@@ -4,7 +4,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, words},
     questions::together::{Because, Parted},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 impl Reason for Because {

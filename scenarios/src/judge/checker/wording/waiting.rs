@@ -4,7 +4,7 @@ use crate::judge::checker::{
     decision::Case,
     evidence::{Evidence, words},
     questions::waiting::{Because, Starved},
-    worded::{Explain, Reason},
+    wording::{Explain, Reason},
 };
 
 /// The most owners whose shares a story lists.

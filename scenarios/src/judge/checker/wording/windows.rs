@@ -4,7 +4,7 @@ use super::overlap::apart;
 use crate::judge::checker::{
     evidence::{Evidence, words},
     questions::windows::Because,
-    worded::Reason,
+    wording::Reason,
 };
 
 impl Reason for Because {
