@@ -88,7 +88,7 @@ CLIENTS = {
 
 # The short choice of `--on`: the newest of each project, with the suites that take seconds.
 SHORT = ["redis-8.2", "valkey-9.1"]
-SHORT_CLIENTS = ["redis-cli", "redis-py"]
+SHORT_CLIENTS = ["redis-cli", "redis-py", "valkey-glide"]
 
 # How many clients are at work at a time; each plays on two kinds of servers at once.
 AT_ONCE = 2

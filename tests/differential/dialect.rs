@@ -124,8 +124,8 @@ pub(crate) fn rule(generation: Generation, words: &[Vec<u8>], rule: Rule) -> Rul
     }
     let inner = passed_on(words).unwrap_or(words);
     match &upper(inner, 0)[..] {
-        // The size of a key decides if its string is embedded.
-        b"OBJECT" | b"DUMP" | b"HELLO" => Rule::Kind,
+        // The size of a key decides if its string is embedded. Groups of streams have another lag.
+        b"OBJECT" | b"DUMP" | b"HELLO" | b"XINFO" => Rule::Kind,
         b"LCS" if inner.len() < words.len() => Rule::Kind,
         b"HTTL" | b"HPTTL" | b"HEXPIRETIME" | b"HPEXPIRETIME" => Rule::Each(Box::new(Rule::Near(SLACK_MS))),
         _ => rule,

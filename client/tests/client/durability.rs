@@ -170,9 +170,10 @@ async fn replicas_sync_as_well_if_all_must() {
                 == Value::Array(vec![Value::Int(1), Value::Int(1)])
         })
         .await;
+        // A replica may tell of what it has synced only once a second.
         let connect = async |durability| {
             let both = client(&replica.url()).endpoint(master.url()).durability(durability);
-            let both = both.replica_wait(ReplicaWait::All).durability_timeout(Duration::from_secs(1));
+            let both = both.replica_wait(ReplicaWait::All).durability_timeout(Duration::from_secs(3));
             both.connect().await.unwrap_or_else(|error| panic!("{program}: {error}"))
         };
         let (all, on_master) = (connect(Durability::All).await, connect(Durability::Master).await);

@@ -11,6 +11,7 @@ use crate::{
     event::ConnId,
     generation::Feature,
     keyspace::{Db, Draw, Entry, ExpiryRule, Found, Kind, Place, Str, Typed, Usage, Value},
+    node::lazy_free::deletion,
     node::{
         Node,
         active_expiry::Purpose,
@@ -409,6 +410,19 @@ impl<'a> Ctx<'a> {
     /// that to its master.
     pub fn is_past(&self, when_ms: i64) -> bool {
         when_ms <= self.wall_ms() && self.origin != Origin::Replication && !self.node.is_replica()
+    }
+
+    /// Removes a live key instead of giving it an expiry that [is past](Ctx::is_past). In Valkey it
+    /// counts as expired.
+    pub fn remove_past(&mut self, key: &Bytes) {
+        self.remove(key);
+        if self.node.config.generation.is_valkey() {
+            self.node.stats.expired += 1;
+            self.changed(key, Class::Expired, "expired");
+        } else {
+            self.changed(key, Class::Generic, "del");
+        }
+        self.propagate_as(vec![deletion(self.node.config.memory.lazy_free.expire, key)]);
     }
 
     /// Runs `action` on another database.

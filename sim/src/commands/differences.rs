@@ -18,12 +18,14 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
         "A writable replica does not remove expired fields of hashes by itself. INFO has no fields about \
          threads, event loops, prefetching, disconnections by limits and denials of the ACL; the memory in \
          it is that of 7.0. Options that came after 7.0 are checked, kept and answered, and have no \
-         function. No XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER SLOT-STATS, vector sets (the module of \
-         which HELLO would name) or modules.",
+         function. `entries-read` and `lag` of XINFO GROUPS follow the rules of 7.0 after deletions, and for a \
+         group before the first entry. No XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER SLOT-STATS, vector sets \
+         (the module of which HELLO would name) or modules.",
     ),
     (
         Generation::Valkey81,
-        "INFO as Redis 8.2. MEMORY USAGE omits the up to 16 bytes that the C library gives beyond a size. \
+        "INFO, `entries-read` and `lag` as Redis 8.2. MEMORY USAGE omits the up to 16 bytes that the C \
+         library gives beyond a size. \
          `tot-mem` in CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as \
          if it were an array, and omits commands that have waited in vain. Of the options that came after \
          7.0, only those of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a \

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use super::printable;
-use crate::{keyspace::WrongType, node::Busy, resp::Reply};
+use crate::{generation::Generation, keyspace::WrongType, node::Busy, resp::Reply};
 
 /// An error reply: a code, a space, and a text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -153,8 +153,9 @@ impl Error {
     }
 
     /// A RESP2 connection with subscriptions may only change its subscriptions.
-    pub fn in_subscription(name: &str) -> Error {
-        let allowed = "(P|S)SUBSCRIBE / (P|S)UNSUBSCRIBE / PING / QUIT / RESET";
+    pub fn in_subscription(name: &str, generation: Generation) -> Error {
+        let sharded = if generation == Generation::Redis62 { "" } else { "|S" };
+        let allowed = format!("(P{sharded})SUBSCRIBE / (P{sharded})UNSUBSCRIBE / PING / QUIT / RESET");
         Error(format!("ERR Can't execute '{name}': only {allowed} are allowed in this context").into())
     }
 

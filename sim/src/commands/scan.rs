@@ -3,7 +3,9 @@
 use bytes::Bytes;
 
 use super::{Error, integer};
-use crate::{glob::selects, resp::Reply};
+use crate::{generation::Generation, glob::selects, resp::Reply};
+
+const INVALID: Error = Error::of("ERR invalid cursor");
 
 /// The options of a scan.
 #[derive(Debug)]
@@ -59,22 +61,28 @@ impl ScanOptions {
     }
 }
 
-/// Parses a cursor. Handles a minus like C's `strtoul`, with which Redis parses cursors.
-pub(super) fn cursor(text: &[u8]) -> Result<u64, Error> {
+/// Parses a cursor with C's `strtoul`, which negates a number behind a minus. From 7.2 on, a number
+/// that is written as Redis writes it must not be negative.
+pub(super) fn cursor(text: &[u8], generation: Generation) -> Result<u64, Error> {
+    let is_old = generation.is_before_7_2();
+    if !is_old && integer(text).is_ok_and(|number| number < 0) {
+        return Err(INVALID);
+    }
     let parse = |digits: &[u8]| match digits {
         [b'0'..=b'9', ..] => std::str::from_utf8(digits).ok()?.parse::<u64>().ok(),
         _ => None,
     };
     // In C, a zero byte ends the text.
     let text = text.split(|byte| *byte == 0).next().unwrap_or_default();
+    // Older servers refuse blanks, and take an empty text for the start.
+    let text = if is_old { text } else { text.trim_ascii_start() };
     let parsed = match text {
-        // Empty text means the start.
-        [] => Some(0),
+        [] if is_old => Some(0),
         [b'-', digits @ ..] => parse(digits).map(u64::wrapping_neg),
         [b'+', digits @ ..] => parse(digits),
         digits => parse(digits),
     };
-    parsed.ok_or(Error::of("ERR invalid cursor"))
+    parsed.ok_or(INVALID)
 }
 
 /// Makes the reply of every scan: the next cursor, and the elements.

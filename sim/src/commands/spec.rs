@@ -249,6 +249,7 @@ impl Spec {
             "expire" | "pexpire" | "expireat" | "pexpireat" if generation == Generation::Redis62 => 3,
             "zrank" | "zrevrank" => 3,
             "command|getkeys" | "command|getkeysandflags" => -4,
+            "pfdebug" if generation == Generation::Redis62 => -3,
             _ => self.arity,
         }
     }

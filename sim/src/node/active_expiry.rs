@@ -7,7 +7,7 @@ use crate::{
     effect::{Changer, Class, Effects, PropagateTo, Propagated, Touch},
     env::Env,
     keyspace::{ExpiryRule, Hash},
-    node::Node,
+    node::{Node, lazy_free::deletion},
 };
 
 /// The purpose of the lookup that found an expired key.
@@ -48,7 +48,7 @@ impl Node {
         drop(gone);
         self.note_spike(env, "expire-del", began);
         self.stats.expired += 1;
-        let args = vec![Bytes::from_static(b"DEL"), key.clone()];
+        let args = deletion(self.config.memory.lazy_free.expire, &key);
         effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
         let wanted = self.config.keyspace.notify_keyspace_events;
         effects.touched.push(Touch::new(db, key, (Class::Expired, "expired"), wanted, Changer::Server));

@@ -3,7 +3,7 @@
 
 use bytes::Bytes;
 
-use super::Node;
+use super::{Node, lazy_free::deletion};
 use crate::{
     cluster::{Around, Cluster, Want, key_slot},
     durability::keys_as_commands,
@@ -105,13 +105,9 @@ impl Node {
             let lazily = self.config.memory.lazy_free.server_del;
             self.count_freed(&gone.value, lazily);
             if self.config.generation.has(Feature::PropagatedSlotLoss) {
-                let name = Bytes::from_static(if lazily { &b"UNLINK"[..] } else { b"DEL" });
                 effects.separately = true;
-                effects.propagated.push(Propagated {
-                    db: 0,
-                    args: vec![name, key.clone()],
-                    to: PropagateTo::All,
-                });
+                let args = deletion(lazily, &key);
+                effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
             }
             let wanted = self.config.keyspace.notify_keyspace_events;
             let touch = Touch::new(0, key, (Class::Unannounced, ""), wanted, Changer::Server);

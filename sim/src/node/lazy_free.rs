@@ -1,6 +1,8 @@
 //! Lazy freeing: finds the values that a server frees in the background. Here every value is freed
 //! immediately, and such values are only counted.
 
+use bytes::Bytes;
+
 use crate::{
     durability::rdb,
     keyspace::{Stream, Value},
@@ -8,6 +10,12 @@ use crate::{
 
 /// A value of more pieces than this is freed in the background.
 const PIECES_MAX: usize = 64;
+
+/// Returns the command that tells replicas and the append-only file of a deletion: UNLINK if the
+/// server frees values of this kind of deletion lazily.
+pub fn deletion(lazily: bool, key: &Bytes) -> Vec<Bytes> {
+    vec![Bytes::from_static(if lazily { b"UNLINK" } else { b"DEL" }), key.clone()]
+}
 
 /// Returns true if a value has so many pieces that a server frees it in the background when it may.
 pub fn is_worth_background(value: &Value, list_node_size: i32) -> bool {

@@ -19,6 +19,7 @@ use super::{
     error_table::is_counted,
     failure::KILLED,
     library::Header,
+    register_function::ALREADY_EXISTS,
     registry::keep,
     runner::{Ended, Job},
     sha1::sha1_hex,
@@ -340,6 +341,9 @@ impl Engine {
         if self.generation.is_valkey() {
             if let Some(rest) = why.strip_prefix("ERR Library names can only ") {
                 return Err(format!("Function names can only {rest}"));
+            }
+            if let Some(taken) = why.strip_prefix("ERR ").filter(|why| *why == ALREADY_EXISTS) {
+                return Err(taken.to_owned());
             }
             why = why.replace("redis.register_function", "server.register_function");
         }

@@ -35,6 +35,9 @@ fn flags(lua: &Lua, names: &Table) -> mlua::Result<Flags> {
     Ok(flags)
 }
 
+/// The error for a name that the library already has.
+pub(super) const ALREADY_EXISTS: &str = "Function already exists in the library";
+
 fn from_table(lua: &Lua, arguments: &Table) -> mlua::Result<Registered> {
     let (mut name, mut callback, mut description, mut declared) = (None, None, None, Flags::empty());
     for pair in arguments.pairs::<Value, Value>() {
@@ -111,7 +114,7 @@ pub(super) fn register(lua: &Lua, context: &ScriptContext, args: MultiValue) -> 
     check_name(&function.name).map_err(wrong)?;
     let mut registered = context.registered.borrow_mut();
     if registered.iter().any(|known| known.name.eq_ignore_ascii_case(&function.name)) {
-        return Err(wrong("Function already exists in the library"));
+        return Err(wrong(ALREADY_EXISTS));
     }
     registered.push(function);
     Ok(Value::Nil)

@@ -13,7 +13,7 @@ use crate::{
     effect::{Changer, Class, Effects, PropagateTo, Propagated, Touch},
     env::Env,
     keyspace::{Db, Entry},
-    node::Node,
+    node::{Node, lazy_free::deletion},
 };
 
 /// The maximum number of keys in the pool.
@@ -156,7 +156,7 @@ impl Server {
         }
         self.node.stats.evicted += 1;
         let mut effects = Effects::default();
-        let args = vec![Bytes::from_static(b"DEL"), key.clone()];
+        let args = deletion(self.node.config.memory.lazy_free.eviction, &key);
         effects.propagated.push(Propagated { db, args, to: PropagateTo::All });
         effects.touched.push(Touch::new(
             db,

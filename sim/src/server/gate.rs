@@ -174,7 +174,7 @@ impl Server {
             permit::disk(node)?;
         }
         if confined && !flags.contains(Flags::IN_SUBSCRIBER_MODE) {
-            return Err(Error::in_subscription(spec.name).into());
+            return Err(Error::in_subscription(spec.name, self.node.config.generation).into());
         }
         permit::stale(node, flags)?;
         let receiving = node.receiving();

@@ -16,7 +16,7 @@ use crate::{
     event::ConnId,
     keyspace::Db,
     log::Level,
-    node::{Purpose, clients::Session},
+    node::{Purpose, clients::Session, lazy_free::deletion},
     replication::Backlog,
     resp::quotable,
 };
@@ -191,7 +191,7 @@ impl Server {
             // Replicas that resume from the position of the snapshot still have the keys that have
             // expired since.
             for (db, key) in opened.expired {
-                let args = vec![Bytes::from_static(b"DEL"), key];
+                let args = deletion(self.node.config.memory.lazy_free.expire, &key);
                 self.feed_batch(&[Propagated { db, args, to: PropagateTo::All }], env.wall.as_millis());
             }
         }

@@ -39,11 +39,13 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(count(bytes, unit.bits(start, end, bytes.len())).into())
 }
 
-/// Parses the part of the string. Older servers check the unit later.
+/// Parses the part of the string. Older servers check the unit later, and
+/// Redis 6.2 has none.
 fn part(generation: Generation, args: &[Bytes]) -> Result<(i64, i64, Option<&Bytes>), Error> {
     let (start, end, unit) = match &args[2..] {
         [] => (0, -1, None),
         [start] if generation.is_valkey() => (integer(start)?, -1, None),
+        [_, _, _] if generation == Generation::Redis62 => return Err(Error::SYNTAX),
         [start, end, unit @ ..] if unit.len() <= 1 => (integer(start)?, integer(end)?, unit.first()),
         _ => return Err(Error::SYNTAX),
     };

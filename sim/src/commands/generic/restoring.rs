@@ -8,6 +8,7 @@ use crate::{
     effect::Class,
     keyspace::Usage,
     log::Level,
+    node::lazy_free::deletion,
     resp::Reply,
 };
 
@@ -74,7 +75,7 @@ pub(in crate::commands) fn restore(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<
     if expires_ms.is_some_and(|when_ms| ctx.is_past(when_ms)) {
         if replaced {
             ctx.changed(key, Class::Generic, "del");
-            ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
+            ctx.propagate_as(vec![deletion(ctx.node.config.memory.lazy_free.server_del, key)]);
         }
         return Ok(Reply::OK);
     }

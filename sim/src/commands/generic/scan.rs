@@ -23,7 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let cursor = cursor(&args[1])?;
+    let cursor = cursor(&args[1], ctx.node.config.generation)?;
     let options = ScanOptions::parse(&args[2..], true)?;
     let entries = ctx.raw_db().entries();
     let (cursor, found) =

@@ -36,9 +36,7 @@ pub(super) fn expire(
         return Ok(Reply::Integer(0));
     }
     if ctx.is_past(when_ms) {
-        ctx.remove(key);
-        ctx.changed(key, Class::Generic, "del");
-        ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
+        ctx.remove_past(key);
     } else {
         ctx.set_expiry(key, Some(when_ms));
         ctx.replied();

@@ -1,12 +1,10 @@
 //! WAIT replicas milliseconds: waits until this many replicas have the client's writes; replies
 //! with their number.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, Wait, integer},
     generation::Feature,
     node::clients::BlockedOn,
     resp::Reply,
@@ -36,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let replicas = integer(&args[1])?;
     let timeout_ms =
         integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
-    let timeout_ms = u64::try_from(timeout_ms).map_err(|_| Error::of("ERR timeout is negative"))?;
+    let wait = Wait::of_ms(ctx, timeout_ms)?;
     let offset = awaited(ctx);
     let reached = ctx.node.replication.acknowledged(offset);
     if i64::try_from(reached).is_ok_and(|reached| reached >= replicas) || !ctx.may_block() {
@@ -44,9 +42,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     ctx.node.replication.ack_wanted = true;
     ctx.node.replication.waiting.insert(ctx.conn);
-    let deadline = (timeout_ms > 0).then(|| ctx.env.monotonic + Duration::from_millis(timeout_ms));
     let replicas = usize::try_from(replicas).unwrap_or(usize::MAX);
-    ctx.block(args, Vec::new(), deadline, BlockedOn::Replicas { replicas, offset });
+    ctx.block(args, Vec::new(), wait.deadline, BlockedOn::Replicas { replicas, offset });
     Ok(Reply::Silence)
 }
 

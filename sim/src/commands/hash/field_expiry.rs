@@ -59,8 +59,9 @@ fn parse_valkey<'a>(
         Conditions::parse(&args[3..word_fields(args, 3)?])?;
         Err(missing)
     })?;
-    let (words, fields) = (&args[3..at], valkey_fields(args, at, 1)?);
+    let words = &args[3..at];
     let conditions = Conditions::parse(words)?;
+    let fields = valkey_fields(args, at, 1)?;
     let when_ms = when_ms(ctx, &args[2], unit, origin_ms, command)?;
     Ok(Parsed { when_ms, conditions, words, fields })
 }

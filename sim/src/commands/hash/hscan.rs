@@ -26,7 +26,7 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let cursor = cursor(&args[2])?;
+    let cursor = cursor(&args[2], ctx.node.config.generation)?;
     let rule = ctx.field_rule();
     let may_leave_out = ctx.node.config.generation.has(Feature::ScanWithoutValues);
     let Some(hash) = ctx.read::<Hash>(&args[1])? else { return Ok(reply(0, Vec::new())) };

@@ -28,6 +28,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     sketch::check(string.bytes())?;
     let was_sparse = sketch::is_sparse(string.bytes());
     // Every subcommand turns the value into a raw string.
+    let name = args[1].to_ascii_uppercase();
+    // Redis 6.2 takes any number of arguments, and counts those of the subcommands that it knows.
+    if args.len() > 3 && [&b"GETREG"[..], b"DECODE", b"ENCODING", b"TODENSE"].contains(&&name[..]) {
+        let name = printable(&name, usize::MAX);
+        return Err(Error(format!("ERR Wrong number of arguments for the '{name}' subcommand").into()));
+    }
     let reply = string.edit(|bytes| match args[1].to_ascii_lowercase().as_slice() {
         b"getreg" => {
             sketch::make_dense(bytes)?;

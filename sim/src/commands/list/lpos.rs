@@ -31,6 +31,14 @@ struct Options {
     len_max: i64,
 }
 
+/// The errors for a rank of 0, which Redis 6.2 explains less.
+const NO_RANK: Error = Error::of(
+    "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or use negative to start from \
+     the end of the list",
+);
+const NO_RANK_62: Error =
+    Error::of("ERR RANK can't be zero: use 1 to start from the first match, 2 from the second, ...");
+
 impl Options {
     fn parse(words: &[Bytes], generation: Generation) -> Result<Options, Error> {
         let mut options = Options { rank: 1, count: None, len_max: 0 };
@@ -43,10 +51,10 @@ impl Options {
                         return Err(Error::NOT_NEGATABLE);
                     }
                     if options.rank == 0 {
-                        return Err(Error::of(
-                            "ERR RANK can't be zero: use 1 to start from the first match, 2 from the second ... or \
-                             use negative to start from the end of the list",
-                        ));
+                        return Err(match generation {
+                            Generation::Redis62 => NO_RANK_62,
+                            _ => NO_RANK,
+                        });
                     }
                 }
                 b"count" => {

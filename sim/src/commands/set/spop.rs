@@ -8,6 +8,7 @@ use crate::{
     effect::Class,
     env::Env,
     keyspace::Set,
+    node::lazy_free::deletion,
     resp::Reply,
 };
 
@@ -66,7 +67,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.taken_before_reply(taken.len(), key, Class::Set, "spop");
     // The choice is random, so propagate the chosen members.
     ctx.propagate_as(if count.is_some() && taken.len() == len {
-        vec![vec![Bytes::from_static(b"DEL"), key.clone()]]
+        let config = &ctx.node.config;
+        vec![deletion(!config.generation.is_before_7_2() && config.memory.lazy_free.server_del, key)]
     } else {
         let remove = |member: &Blob| vec![Bytes::from_static(b"SREM"), key.clone(), member.to_bytes()];
         taken.iter().map(remove).collect()

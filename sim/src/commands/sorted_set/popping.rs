@@ -5,8 +5,9 @@ use bytes::Bytes;
 use super::answering::{members, nested};
 use crate::{
     blob::Blob,
-    commands::{Ctx, Error, Wait, many_keys, ranged},
+    commands::{Ctx, Error, Wait, integer, many_keys, ranged},
     effect::{Class, Signal},
+    generation::Generation,
     keyspace::{Extreme, SortedSet},
     resp::Reply,
 };
@@ -48,7 +49,16 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: Extreme) -> Result<Re
     if args.len() > 3 {
         return Err(Error::SYNTAX);
     }
-    let count = args.get(2).map(|count| ranged(count, 0, i64::MAX, Error::NOT_POSITIVE)).transpose()?;
+    let is_62 = ctx.node.config.generation == Generation::Redis62;
+    let count = args.get(2).map(|count| match is_62 {
+        true => integer(count),
+        false => ranged(count, 0, i64::MAX, Error::NOT_POSITIVE),
+    });
+    let count = count.transpose()?;
+    // Redis 6.2 does not even look at the key.
+    if is_62 && count.is_some_and(|count| count <= 0) {
+        return Ok(members(std::iter::empty(), true));
+    }
     let taken = take(ctx, &args[1], from, count.unwrap_or(1))?;
     // Without a count, the single member is not nested in either protocol.
     if count.is_none() {

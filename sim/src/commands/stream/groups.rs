@@ -6,6 +6,7 @@ use super::ids::word;
 use crate::{
     commands::{Ctx, Error, integer, printable},
     effect::Class,
+    generation::Generation,
     keyspace::{Group, Log, Pending, Stream, StreamId},
 };
 
@@ -36,8 +37,15 @@ pub(super) fn no_group_of_key(key: &[u8], group: &[u8]) -> Error {
     Error(format!("NOGROUP No such consumer group '{}' for key name '{}'", text(group), text(key)).into())
 }
 
+/// Returns the count of ENTRIESREAD for a stream to which `added` entries were added. From 7.4 on,
+/// Redis keeps no higher one.
+pub(super) fn entries_read(read: Option<i64>, added: u64, generation: Generation) -> Option<i64> {
+    let has_bound = !generation.is_before_7_2() && !generation.is_valkey();
+    read.map(|read| if has_bound { read.min(i64::try_from(added).unwrap_or(i64::MAX)) } else { read })
+}
+
 /// Parses ENTRIESREAD: a count, or -1 for an unknown one.
-pub(super) fn entries_read(count: &[u8]) -> Result<Option<i64>, Error> {
+pub(super) fn parse_entries_read(count: &[u8]) -> Result<Option<i64>, Error> {
     match integer(count)? {
         -1 => Ok(None),
         read @ 0.. => Ok(Some(read)),

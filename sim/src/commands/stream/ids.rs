@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::Error,
+    generation::Generation,
     keyspace::{StreamId, integer},
 };
 
@@ -41,9 +42,12 @@ pub(super) fn id_or_end(text: &[u8], seq: u64) -> Result<StreamId, Error> {
     }
 }
 
-/// Parses an id for XADD, except `*`.
-pub(super) fn wanted(text: &[u8]) -> Result<Wanted, Error> {
-    parse(text, 0)
+/// Parses an id for XADD, except `*`. Redis 6.2 makes no sequence number for a given time.
+pub(super) fn wanted(text: &[u8], generation: Generation) -> Result<Wanted, Error> {
+    parse(text, 0).and_then(|wanted| match wanted {
+        Wanted::Numbered(_) if generation == Generation::Redis62 => Err(INVALID),
+        wanted => Ok(wanted),
+    })
 }
 
 /// Parses the beginning of a range; `(` excludes the id itself.

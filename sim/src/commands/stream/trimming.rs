@@ -70,7 +70,7 @@ impl Options {
                 }
                 b"nomkstream" if adding => options.only_existing = true,
                 _ if adding => {
-                    options.id = wanted(&args[at])?;
+                    options.id = wanted(&args[at], ctx.node.config.generation)?;
                     options.id_at = at;
                     break;
                 }

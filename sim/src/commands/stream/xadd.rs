@@ -11,6 +11,7 @@ use super::{
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
+    generation::Generation,
     keyspace::{Log, Stream, StreamId},
     resp::Reply,
 };
@@ -32,7 +33,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let key = &args[1];
     let pairs = args.get(options.id_at + 1..).unwrap_or_default();
     if pairs.is_empty() || !pairs.len().is_multiple_of(2) {
-        return Err(Error::arity("xadd"));
+        return Err(match ctx.node.config.generation {
+            Generation::Redis62 => Error::of("ERR wrong number of arguments for XADD"),
+            _ => Error::arity("xadd"),
+        });
     }
     if options.id == Wanted::Exactly(StreamId::ZERO) {
         return Err(Error::of("ERR The ID specified in XADD must be greater than 0-0"));

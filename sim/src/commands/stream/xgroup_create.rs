@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    groups::{NO_STREAM, entries_read},
+    groups::{NO_STREAM, entries_read, parse_entries_read},
     ids::id,
 };
 use crate::{
@@ -39,7 +39,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
                 rest
             }
             (b"entriesread", [count, rest @ ..]) => {
-                read = entries_read(count)?;
+                read = parse_entries_read(count)?;
                 rest
             }
             _ => return Err(Error::subcommand("xgroup", &args[1])),
@@ -55,7 +55,9 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::subcommand("xgroup", &args[1]));
     }
     let from = if args[4] == "$" { last_id } else { id(&args[4], 0)? };
+    let generation = ctx.node.config.generation;
     let stream = ctx.modify_or_create::<Stream>(key)?;
+    let read = entries_read(read, stream.log.entries_added, generation);
     if stream.groups.contains_key(name) {
         return Err(Error::of("BUSYGROUP Consumer Group name already exists"));
     }

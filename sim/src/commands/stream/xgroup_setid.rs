@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::{
-    groups::{NO_STREAM, entries_read, no_group_of_key},
+    groups::{NO_STREAM, entries_read, no_group_of_key, parse_entries_read},
     ids::id_or_end,
 };
 use crate::{
@@ -33,18 +33,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         if !option.eq_ignore_ascii_case(b"entriesread") {
             return Err(Error::subcommand("xgroup", &args[1]));
         }
-        read = entries_read(count)?;
+        read = parse_entries_read(count)?;
     }
     if !rest.is_empty() {
         return Err(Error::subcommand("xgroup", &args[1]));
     }
+    let generation = ctx.node.config.generation;
     let Stream { log, groups } = ctx.modify::<Stream>(key)?.ok_or(NO_STREAM)?;
     let group = groups.get_mut(name).ok_or_else(|| no_group_of_key(key, name))?;
     if options.len() > 1 {
         return Err(Error::subcommand("xgroup", &args[1]));
     }
     group.last_id = if args[4] == "$" { log.last_id } else { id_or_end(&args[4], 0)? };
-    group.entries_read = read;
+    group.entries_read = entries_read(read, log.entries_added, generation);
     ctx.replied();
     ctx.changed(key, Class::StreamGroup, "xgroup-setid");
     Ok(Reply::OK)

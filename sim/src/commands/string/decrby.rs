@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::incrby::add;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
+    generation::Generation,
     resp::Reply,
 };
 
@@ -22,6 +23,11 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let decrement = integer(&args[2])?;
-    let increment = decrement.checked_neg().ok_or(Error::of("ERR decrement would overflow"))?;
+    let increment = match decrement.checked_neg() {
+        Some(increment) => increment,
+        // Its negation is the same number.
+        None if ctx.node.config.generation == Generation::Redis62 => decrement,
+        None => return Err(Error::of("ERR decrement would overflow")),
+    };
     add(ctx, &args[1], increment)
 }

@@ -6,6 +6,7 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
     keyspace::Str,
+    node::lazy_free::deletion,
     resp::Reply,
 };
 
@@ -29,6 +30,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.remove(key);
     ctx.replied();
     ctx.changed(key, Class::Generic, "del");
-    ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
+    let config = &ctx.node.config;
+    let lazily = config.generation.is_before_7_2() && config.memory.lazy_free.user_del;
+    ctx.propagate_as(vec![deletion(lazily, key)]);
     Ok(value.into())
 }

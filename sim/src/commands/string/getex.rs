@@ -33,9 +33,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some(expiry) = &options.expiry {
         let when_ms = expiry.when_ms(ctx.wall_ms(), "getex")?;
         if expiry.is_absolute() && ctx.is_past(when_ms) {
-            ctx.remove(key);
-            ctx.changed(key, Class::Generic, "del");
-            ctx.propagate_as(vec![vec!["DEL".into(), key.clone()]]);
+            ctx.remove_past(key);
         } else {
             ctx.set_expiry(key, Some(when_ms));
             ctx.changed(key, Class::Expiry, "expire");

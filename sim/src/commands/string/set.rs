@@ -49,6 +49,12 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if options.get {
         ctx.replied();
     }
+    if ctx.node.config.generation.is_valkey() && when_ms.is_some_and(|when_ms| ctx.is_past(when_ms)) {
+        if ctx.lookup_write(key).is_some() {
+            ctx.remove_past(key);
+        }
+        return Ok(answer(Reply::OK));
+    }
     write(ctx, key, &args[2], when_ms.or(kept_ms), when_ms.is_some());
     if options.get && when_ms.is_none() {
         // Replicas send no reply, so GET is not propagated.

@@ -1,8 +1,8 @@
 //! The words of verdicts, one file per question. No other module of the checkers writes sentences
 //! about a decision; `evidence::words` describes instants, promises, beliefs and faults for all.
 //!
-//! A question of `questions` decides; its file here implements [`Reason`] and [`Explain`] for the data
-//! of the decision.
+//! A question of `questions` decides; its file here implements [`Reason`] and [`Explain`] for the
+//! data of the decision.
 
 mod calls;
 mod commands;
