@@ -18,18 +18,19 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
         "A writable replica does not remove expired fields of hashes by itself. INFO has no fields about \
          threads, event loops, prefetching, disconnections by limits and denials of the ACL; the memory in \
          it is that of 7.0. Options that came after 7.0 are checked, kept and answered, and have no \
-         function. `entries-read` and `lag` of XINFO GROUPS follow the rules of 7.0 after deletions, and for a \
-         group before the first entry. No XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER SLOT-STATS, vector sets \
-         (the module of which HELLO would name) or modules.",
+         function. `entries-read` and `lag` of XINFO GROUPS follow the rules of 7.0 after deletions, and \
+         for a group before the first entry. LSET refuses an index beyond 32 bits, of which servers use the \
+         lower ones. No XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER SLOT-STATS, vector sets (the module of \
+         which HELLO would name) or modules.",
     ),
     (
         Generation::Valkey81,
-        "INFO, `entries-read` and `lag` as Redis 8.2. MEMORY USAGE omits the up to 16 bytes that the C \
-         library gives beyond a size. \
-         `tot-mem` in CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as \
-         if it were an array, and omits commands that have waited in vain. Of the options that came after \
-         7.0, only those of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a \
-         function. No CLIENT IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS.",
+        "INFO, `entries-read`, `lag` and LSET as Redis 8.2. `XREAD STREAMS key +` looks at the last entry \
+         only. MEMORY USAGE omits the up to 16 bytes that the C library gives beyond a size. `tot-mem` in \
+         CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as if it were an \
+         array, and omits commands that have waited in vain. Of the options that came after 7.0, only those \
+         of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a function. No CLIENT \
+         IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS.",
     ),
     (
         Generation::Valkey91,

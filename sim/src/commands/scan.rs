@@ -19,8 +19,16 @@ pub(super) struct ScanOptions {
 }
 
 impl ScanOptions {
-    /// Parses `[MATCH pattern] [COUNT count]`, and `[TYPE type]` if `typed`.
-    pub(super) fn parse(options: &[Bytes], typed: bool) -> Result<ScanOptions, Error> {
+    /// Parses `[MATCH pattern] [COUNT count]`.
+    pub(super) fn parse(options: &[Bytes]) -> Result<ScanOptions, Error> {
+        ScanOptions::parse_typed(options, |_| Err(Error::SYNTAX))
+    }
+
+    /// Parses `[MATCH pattern] [COUNT count] [TYPE type]`. `check` may refuse a type.
+    pub(super) fn parse_typed(
+        options: &[Bytes],
+        check: impl Fn(&[u8]) -> Result<(), Error>,
+    ) -> Result<ScanOptions, Error> {
         let mut parsed = ScanOptions { count: 10, pattern: None, kind: None };
         let (pairs, rest) = options.as_chunks::<2>();
         for [option, value] in pairs {
@@ -30,7 +38,10 @@ impl ScanOptions {
                     parsed.count = count.ok_or(Error::SYNTAX)?;
                 }
                 b"match" => parsed.pattern = Some(value.clone()),
-                b"type" if typed => parsed.kind = Some(value.clone()),
+                b"type" => {
+                    check(value)?;
+                    parsed.kind = Some(value.clone());
+                }
                 _ => return Err(Error::SYNTAX),
             }
         }

@@ -37,6 +37,10 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// All kinds.
+    pub(crate) const ALL: [Kind; 6] =
+        [Kind::String, Kind::Hash, Kind::List, Kind::Set, Kind::SortedSet, Kind::Stream];
+
     /// Returns the name on the wire.
     pub fn name(self) -> &'static str {
         match self {

@@ -19,7 +19,7 @@ use super::{
     error_table::is_counted,
     failure::KILLED,
     library::Header,
-    register_function::ALREADY_EXISTS,
+    register_function::check_all,
     registry::keep,
     runner::{Ended, Job},
     sha1::sha1_hex,
@@ -325,6 +325,9 @@ impl Engine {
         let registered = self.context.registered.take();
         let failed = match loaded {
             Ok((true, _)) => {
+                if self.generation.is_valkey() {
+                    check_all(&registered)?;
+                }
                 return Ok(Library::new(
                     header.name.clone(),
                     code.clone(),
@@ -339,12 +342,6 @@ impl Engine {
         };
         let mut why = failed.unwrap_or_else(|error| format!("ERR {error}"));
         if self.generation.is_valkey() {
-            if let Some(rest) = why.strip_prefix("ERR Library names can only ") {
-                return Err(format!("Function names can only {rest}"));
-            }
-            if let Some(taken) = why.strip_prefix("ERR ").filter(|why| *why == ALREADY_EXISTS) {
-                return Err(taken.to_owned());
-            }
             why = why.replace("redis.register_function", "server.register_function");
         }
         Err(format!("Error registering functions: {why}"))

@@ -35,9 +35,6 @@ fn flags(lua: &Lua, names: &Table) -> mlua::Result<Flags> {
     Ok(flags)
 }
 
-/// The error for a name that the library already has.
-pub(super) const ALREADY_EXISTS: &str = "Function already exists in the library";
-
 fn from_table(lua: &Lua, arguments: &Table) -> mlua::Result<Registered> {
     let (mut name, mut callback, mut description, mut declared) = (None, None, None, Flags::empty());
     for pair in arguments.pairs::<Value, Value>() {
@@ -111,11 +108,28 @@ pub(super) fn register(lua: &Lua, context: &ScriptContext, args: MultiValue) -> 
         [name, callback] => from_pair(lua, name, callback)?,
         _ => return Err(wrong("wrong number of arguments to redis.register_function")),
     };
-    check_name(&function.name).map_err(wrong)?;
     let mut registered = context.registered.borrow_mut();
-    if registered.iter().any(|known| known.name.eq_ignore_ascii_case(&function.name)) {
-        return Err(wrong(ALREADY_EXISTS));
+    // Valkey checks the names when the code has run.
+    if !context.generation.get().is_valkey() {
+        check(&registered, &function).map_err(wrong)?;
     }
     registered.push(function);
     Ok(Value::Nil)
+}
+
+fn check(registered: &[Registered], function: &Registered) -> Result<(), &'static str> {
+    check_name(&function.name)?;
+    let is_taken = registered.iter().any(|known| known.name.eq_ignore_ascii_case(&function.name));
+    if is_taken { Err("Function already exists in the library") } else { Ok(()) }
+}
+
+/// Checks the names of registered functions as Valkey does.
+///
+/// # Errors
+/// The text of the error reply, without its code.
+pub(super) fn check_all(registered: &[Registered]) -> Result<(), String> {
+    for (at, function) in registered.iter().enumerate() {
+        check(&registered[..at], function).map_err(|why| why.replace("Library names", "Function names"))?;
+    }
+    Ok(())
 }

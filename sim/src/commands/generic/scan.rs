@@ -4,9 +4,10 @@ use bytes::Bytes;
 
 use crate::{
     commands::{
-        Ctx, Error, Flags, Group, Keys, Lookup, Spec,
+        Ctx, Error, Flags, Group, Keys, Lookup, Spec, printable,
         scan::{ScanOptions, cursor, reply},
     },
+    keyspace::Kind,
     resp::Reply,
 };
 
@@ -24,7 +25,14 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let cursor = cursor(&args[1], ctx.node.config.generation)?;
-    let options = ScanOptions::parse(&args[2..], true)?;
+    let is_valkey = ctx.node.config.generation.is_valkey();
+    let options = ScanOptions::parse_typed(&args[2..], |kind| {
+        let is_known = Kind::ALL.iter().any(|known| kind.eq_ignore_ascii_case(known.name().as_bytes()));
+        if is_known || !is_valkey {
+            return Ok(());
+        }
+        Err(Error(format!("ERR unknown type name '{}'", printable(kind, usize::MAX)).into()))
+    })?;
     let entries = ctx.raw_db().entries();
     let (cursor, found) =
         options.sweep(cursor, |cursor, found| entries.scan(cursor, |key, _| found.push(key.clone())));

@@ -56,7 +56,9 @@ fn parse_valkey<'a>(
 ) -> Result<Parsed<'a>, Error> {
     // An unknown condition counts more than missing fields, but not more than a missing FIELDS.
     let at = valkey_place(args, 3, 1).or_else(|missing| {
-        Conditions::parse(&args[3..word_fields(args, 3)?])?;
+        let at = word_fields(&args[..args.len() - 1], 3)?;
+        Conditions::parse(&args[3..at])?;
+        integer(&args[at + 1])?;
         Err(missing)
     })?;
     let words = &args[3..at];

@@ -34,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         true => without_values(&args[3..]),
         false => (args[3..].to_vec(), true),
     };
-    let options = ScanOptions::parse(&options, false)?;
+    let options = ScanOptions::parse(&options)?;
     let (cursor, found) = options.sweep(cursor, |cursor, found| {
         hash.scan(cursor, |field, value| {
             if !hash.is_expired(field, rule) {

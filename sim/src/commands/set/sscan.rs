@@ -26,7 +26,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let cursor = scan::cursor(&args[2], ctx.node.config.generation)?;
     let Some(set) = ctx.read::<Set>(&args[1])? else { return Ok(scan::reply(0, Vec::new())) };
-    let options = ScanOptions::parse(&args[3..], false)?;
+    let options = ScanOptions::parse(&args[3..])?;
     let (next, members) =
         options.sweep(cursor, |cursor, found| set.scan(cursor, |member| found.push(member)));
     let wanted = members.into_iter().filter(|member| options.wants(member));

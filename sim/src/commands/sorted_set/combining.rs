@@ -6,6 +6,7 @@ use super::{answering::members, storing::store};
 use crate::{
     blob::Blob,
     commands::{Ctx, Error, Lookup, double, integer, ranged},
+    generation::Generation,
     keyspace::{Dict, SortedSet, Value},
     resp::Reply,
 };
@@ -113,7 +114,11 @@ impl<'a> Request<'a> {
     ) -> Result<Request<'a>, Error> {
         let count = integer(&args[0])?;
         if count < 1 {
-            return Err(Error(format!("ERR at least 1 input key is needed for '{name}' command").into()));
+            let text = match ctx.node.config.generation {
+                Generation::Redis62 => format!("ERR at least 1 input key is needed for {name}"),
+                _ => format!("ERR at least 1 input key is needed for '{name}' command"),
+            };
+            return Err(Error(text.into()));
         }
         let words = usize::try_from(count).ok().and_then(|count| args[1..].split_at_checked(count));
         let (keys, mut words) = words.ok_or(Error::SYNTAX)?;

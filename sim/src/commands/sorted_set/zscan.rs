@@ -28,7 +28,7 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let cursor = scan::cursor(&args[2], ctx.node.config.generation)?;
     let Some(set) = ctx.read::<SortedSet>(&args[1])? else { return Ok(scan::reply(0, Vec::new())) };
-    let options = ScanOptions::parse(&args[3..], false)?;
+    let options = ScanOptions::parse(&args[3..])?;
     let (next, members) = options
         .sweep(cursor, |cursor, found| set.scan(cursor, |member, score| found.push((member.clone(), score))));
     // The compact encoding stores whole scores as integers, and loses that they were doubles.
@@ -37,7 +37,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let has_short = ctx.node.config.generation.has(Feature::ShortDoubles);
     let text = |score| match compact && is_whole(score) {
         true => (score as i64).to_string(),
-        false if has_short => short_double(score),
+        false if compact && has_short => short_double(score),
         false => format_double(score),
     };
     // Scores are text in both protocols.

@@ -9,6 +9,7 @@ use super::{
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
+    generation::Feature,
     keyspace::{self, Stream, StreamId},
     resp::Reply,
 };
@@ -32,13 +33,15 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, name) = (&args[2], &args[3]);
     let (mut makes_stream, mut read) = (false, None);
     let mut options = &args[5..];
+    let generation = ctx.node.config.generation;
+    let has_counters = generation.has(Feature::StreamCounters);
     while let [option, rest @ ..] = options {
         options = match (&option.to_ascii_lowercase()[..], rest) {
             (b"mkstream", _) => {
                 makes_stream = true;
                 rest
             }
-            (b"entriesread", [count, rest @ ..]) => {
+            (b"entriesread", [count, rest @ ..]) if has_counters => {
                 read = parse_entries_read(count)?;
                 rest
             }
@@ -55,7 +58,6 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         return Err(Error::subcommand("xgroup", &args[1]));
     }
     let from = if args[4] == "$" { last_id } else { id(&args[4], 0)? };
-    let generation = ctx.node.config.generation;
     let stream = ctx.modify_or_create::<Stream>(key)?;
     let read = entries_read(read, stream.log.entries_added, generation);
     if stream.groups.contains_key(name) {

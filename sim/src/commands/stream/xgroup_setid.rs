@@ -9,6 +9,7 @@ use super::{
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
+    generation::Feature,
     keyspace::Stream,
     resp::Reply,
 };
@@ -41,7 +42,8 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let generation = ctx.node.config.generation;
     let Stream { log, groups } = ctx.modify::<Stream>(key)?.ok_or(NO_STREAM)?;
     let group = groups.get_mut(name).ok_or_else(|| no_group_of_key(key, name))?;
-    if options.len() > 1 {
+    let options_max = usize::from(generation.has(Feature::StreamCounters));
+    if options.len() > options_max {
         return Err(Error::subcommand("xgroup", &args[1]));
     }
     group.last_id = if args[4] == "$" { log.last_id } else { id_or_end(&args[4], 0)? };

@@ -7,6 +7,7 @@ use super::options::{Of, SetOptions};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Lookup, Spec},
     effect::Class,
+    generation::Generation,
     keyspace::Str,
     resp::Reply,
 };
@@ -26,6 +27,12 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let options = SetOptions::parse(&args[2..], Of::Getex, ctx.node.config.generation)?;
     let key = &args[1];
+    // Valkey 9 checks the time first.
+    if ctx.node.config.generation == Generation::Valkey91
+        && let Some(expiry) = &options.expiry
+    {
+        expiry.when_ms(ctx.wall_ms(), "getex")?;
+    }
     let Some(value) = ctx.read::<Str>(key)?.map(|string| string.bytes().apart()) else {
         return Ok(Reply::Null);
     };
