@@ -332,7 +332,8 @@ mod tests {
         }
     }
 
-    /// Four retries of 3 s for the reply and 2 s of delay.
+    /// By default a client repeats a release four times: each time it waits 3 s for the reply and
+    /// pauses for 2 s.
     #[test]
     fn an_unlock_is_remembered_for_all_its_repeats() {
         assert_eq!(Config::default().latch_ttl(), Duration::from_secs(20));

@@ -115,12 +115,12 @@ fn a_reader_beside_the_holder_of_the_plain_lock_of_the_same_name_is_one_too_many
     assert_eq!(history.header.locks.len(), 1);
     let grants = granted(&history);
     assert_eq!(grants[0], "Exclusive@5001");
-    // Not before the release. The two kinds publish releases on channels of their own, so the
-    // reader asks again at the reported end of the lease.
+    // The reader is not granted the lock before the release. The two kinds publish releases on
+    // channels of their own, so the reader asks again at the reported end of the lease.
     let at: i64 = grants[1].strip_prefix("Shared@").expect("a reader").parse().expect("a time");
     assert!((25_000..=36_000).contains(&at), "{grants:?}");
     assert_eq!((verdict(&history, "l1"), verdict(&history, "l2")), ("holds", "holds"));
-    // Like a server that only checks the mode.
+    // With this edit the script checks only the mode, as a mistaken server would.
     let edit = "script_edit = { find = \"if mode ~= 'read' and\", replace = \"if not mode then \
                 redis.call('HSET', lock, 'mode', 'read') mode = 'read' end if mode ~= 'read' and\" }";
     let history = play(&text(edit));

@@ -301,7 +301,8 @@ on = {{ event = "acquired", nth = 1, delay = "1ms..50ms" }}
     let (granted, lost) = told.into_iter().unzip();
     let (granted, lost) = (spread(granted), spread(lost));
     println!("after the promotion: granted {granted:?} ms, lost {lost:?} ms");
-    // A connection and two scripts, each twice there and back; the rival pauses, and asks again.
+    // Both clients need a connection and two scripts at the new master, some 20 ms. The rival also
+    // pauses for up to 50 ms and asks again.
     assert!(lost.2 <= KNOWN_MS + 20 && granted.2 <= KNOWN_MS + 20 + 50 + 20, "{granted:?}, {lost:?}");
 }
 
@@ -524,7 +525,8 @@ at = "20.5s..26s"
             let released = at(&|kind| matches!(kind, EventKind::Released { owner, .. } if *owner == holder));
             let promoted = at(&|kind| matches!(kind, EventKind::Became { role: Role::Master })).unwrap_or(0);
             let free = released.unwrap_or(OVER_MS);
-            // A message and two scripts, and a packet that waits for the next.
+            // A woken waiter needs a message, two scripts and a packet that waits for the next one:
+            // some 10 ms.
             let is_woken = granted - free <= 10;
             assert!(
                 is_woken || granted <= OVER_MS.max(promoted) + most,

@@ -352,8 +352,8 @@ fn a_base_of_commands_brings_all_of_it_back() {
 }
 
 /// Versions before 7.0 appended to one file beside the present folder. It becomes the base, once,
-/// and a power failure in between is harmless. A file of that name beside other files is not
-/// theirs.
+/// and a power failure in between is harmless. If the manifest names other files, a file of that
+/// name is ignored.
 #[test]
 fn the_single_file_of_an_older_version_is_adopted_once() {
     type File = (&'static str, &'static str);

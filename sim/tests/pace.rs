@@ -73,7 +73,8 @@ fn pace() {
             }
             let mut world = builder.build();
             let start = Instant::now();
-            // Short enough for the dense rows, long enough for the sparse ones.
+            // The simulated time keeps rows with many events short, and lets rows with few events
+            // have enough of them.
             let simulated = (period_ms * 300).clamp(10_000, 300_000) as i64;
             world.run(True::from_millis(simulated)).expect("it runs");
             let took = start.elapsed().as_secs_f64();

@@ -130,7 +130,8 @@ fn only_a_client_that_is_silent_for_too_long_is_disconnected() {
     // The server counts whole seconds, and closes after one more.
     assert_eq!(closed_after(&mut server, &mut env, 5900), []);
     assert_eq!(closed_after(&mut server, &mut env, 200), [4, 5]);
-    // The third client after 16 seconds; the second was blocked until now, which is not idle time.
+    // The third client was active 5 s after the start, so it is closed after 16 s. The second was
+    // blocked until now, which is not idle time.
     assert_eq!(closed_after(&mut server, &mut env, 4800), []);
     assert_eq!(closed_after(&mut server, &mut env, 300), [3]);
     assert_eq!(closed_after(&mut server, &mut env, 11_000), [2]);

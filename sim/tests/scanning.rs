@@ -12,7 +12,8 @@ use proptest::prelude::*;
 /// One call of a scan: returns the next cursor, and the words after it.
 fn scan(bench: &mut Bench, command: &str) -> (u64, Vec<String>) {
     let reply = bench.line(command);
-    // `*2`, the cursor, and an array: the rest has the form of a command.
+    // The reply is `*2`, the cursor, and an array of bulk strings. The array has the form of a
+    // command, so the decoder of commands reads it.
     let rest = reply.strip_prefix(b"*2\r\n$").expect("two elements");
     let line = rest.windows(2).position(|two| two == b"\r\n").expect("the length of the cursor");
     let rest = &rest[line + 2..];

@@ -240,7 +240,7 @@ steps = [{ at = "10s", try_acquire = {} }, { at = "13s..15s", release = {} }]
 steps = [{ at = "11s", acquire = {} }, { release = {} }]
 "#;
 
-/// The only client is gone, and its keys still exist when the run ends.
+/// The reply to the only request is lost, and the key still exists when the run ends.
 pub(crate) const LEFT_BEHIND: &str = r#"
 [node.m]
 [lock]

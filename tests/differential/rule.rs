@@ -297,7 +297,7 @@ fn is_drawn(wire: &Wire, all: &BTreeMap<Vec<u8>, Vec<u8>>, valued: bool, skip: b
             let known = all.get(one);
             known.is_some() && (value.is_none() || known == value) && (seen.insert(one.clone()) || !distinct)
         }
-        // Null, or an error.
+        // Any other reply is null or an error, and has no elements to compare.
         _ => true,
     })
 }

@@ -142,7 +142,7 @@ fn better_replicas() -> Result<(), Failed> {
     };
     let better = (0..RUNS).filter(|run| by(*run, "a")).count();
     println!("in {better} of {RUNS} runs the better one is promoted");
-    // More than 95 %.
+    // The better replica must win more than 95 % of the runs.
     if better * 20 > RUNS as usize * 19 { Ok(()) } else { Err(format!("in {better} of {RUNS} runs").into()) }
 }
 

@@ -35,10 +35,10 @@ pub(super) struct Hunt {
     /// Seed of all runs
     #[arg(long, value_name = "N", default_value_t = 0, env = "LOCKSTORM_SEED")]
     seed: u64,
-    /// Most faults of one run, 1 or 2 [default: hunt.faults, as set in the file, or 1]
+    /// Maximum number of faults in one run, 1 or 2 [default: hunt.faults, as set in the file, or 1]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=2))]
     faults: Option<u32>,
-    /// Most runs
+    /// Maximum number of runs
     #[arg(long, value_name = "RUNS", default_value_t = BUDGET)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,

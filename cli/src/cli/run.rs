@@ -57,7 +57,7 @@ pub(super) struct Run {
     #[arg(long)]
     until_violation: bool,
     /// Skip the remaining seeds of a variant or sweep point once its runs decide the shares in
-    /// [expect]; decided after 64, 128, 256, .. seeds
+    /// [expect]; checked after 64, 128, 256, .. seeds
     #[arg(long, conflicts_with_all = ["real", "until_violation"])]
     stop_early: bool,
     /// Print every run, including those that are as expected, with its failed calls and the whole

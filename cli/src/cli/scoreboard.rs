@@ -124,7 +124,7 @@ impl Scoreboard {
             libraries: Vec::new(),
             controls: Vec::new(),
         };
-        // Read it before any trial: it may not fit.
+        // Read the earlier scoreboard before any trial, because it may not fit this one.
         let kept = if self.keep { self.kept(&board)? } else { None };
         let mut exit = Exit::Expected;
         for (name, listed, peer) in &peers {

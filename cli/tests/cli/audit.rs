@@ -144,7 +144,8 @@ fn plays(listener: &TcpListener, text: &str) -> (TcpStream, String) {
     (stream, String::from_utf8(asked).expect("it is text"))
 }
 
-/// A server sends its lines, and ends.
+/// The audit sends the server its login, its name and MONITOR. It reads the lines until the server
+/// ends the connection.
 #[test]
 fn a_server_is_asked_for_monitor_and_nothing_else() {
     let text = fs::read_to_string(capture("redis-py-stopped")).expect("it exists");

@@ -139,7 +139,7 @@ fn a_sweep_counts_violations_at_each_of_its_points() {
     ran.ends(0, "12 as expected, 0 not, 0 undecided");
     let table: Vec<Vec<&str>> =
         ran.out.lines().skip(2).take(6).map(|line| line.split_whitespace().take(10).collect()).collect();
-    // Jump and latency, then owner safety and L1: of two runs neither is violated, or both are.
+    // Each row: the jump, the latency, and the number of violated runs of two.
     let expected = [
         ["7s", "1ms", "0"],
         ["7s", "5ms", "0"],
@@ -247,7 +247,7 @@ fn a_campaign_comes_to_what_one_process_comes_to() {
     folder.run(&["campaign", "run", "many"]).ends(1, "5 as expected, 5 not, 0 undecided");
     folder.run(&["campaign", "status", "many"]).ends(0, "3 of 3 shards");
     assert_eq!(read("many/results.csv"), read("one.csv"));
-    // In one command, which continues when it is given again.
+    // One command plans, runs and merges a campaign. Given again, it continues.
     let seeds = |seeds: &'static str| {
         [&["campaign", "run", "at-once"], &what[..2], &["--seeds", seeds, "--shard-runs", "4"]].concat()
     };

@@ -111,7 +111,7 @@ fn a_failover_by_a_sentinel_is_followed_by_events_and_reads() {
     let audit = audit(&[&[&*url], &arguments[..]].concat());
     old.is_subscribed_to();
     assert_eq!(old.run("SET orders:a one NX PX 60000"), "+OK");
-    // A read names the owner.
+    // Within this time a read finds the name of the owner.
     old.wait(800);
     while sentinel.run("SENTINEL FAILOVER m") != "+OK" {
         sentinel.wait(200);

@@ -531,7 +531,8 @@ fn other_programs_are_told_of_runs_on_real_servers() {
     }
 }
 
-/// A claim about the clocks of nodes: none of it runs, and none of it counts.
+/// Claim S7 steps the clock of a node, which no real server can: none of its variants runs, and
+/// none counts in the rate.
 #[test]
 fn a_claim_that_cannot_be_run_on_real_servers_is_refused_with_the_reason() {
     if !redis() {

@@ -160,7 +160,7 @@ fn writes(stream: &mut TcpStream, commands: &[(&str, &str)]) {
         if queued {
             continue;
         }
-        // The rest of the reply.
+        // Read the rest of the reply, up to the reply to ECHO.
         stream.write_all(b"ECHO end\r\n").expect("open");
         let mut seen = Vec::new();
         while !seen.ends_with(b"$3\r\nend\r\n") {

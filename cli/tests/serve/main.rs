@@ -68,7 +68,7 @@ fn the_log_says_as_much_as_is_asked_for() {
     let (log, _) = logged(&["--logfile", "node.log"]);
     assert_eq!(log, "", "it goes into the file");
     assert!(fs::read_to_string(folder.join("node.log")).expect("a log").contains("Ready to accept"));
-    // As on Redis, whose process runs in that folder.
+    // A relative path starts in the folder of the data, as on Redis, whose process runs there.
     fs::create_dir(folder.join("data")).expect("a folder");
     let (log, _) = logged(&["--data", "data", "--option", "logfile=its.log"]);
     assert_eq!(log, "", "it goes into the file");

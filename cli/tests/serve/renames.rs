@@ -42,7 +42,7 @@ fn a_renamed_command_goes_by_its_new_name_everywhere() {
     fs::write(&file, CONFIG).expect("written");
     let ours = Served::beside(&folder, &["--config", "renames.conf"]);
     check(&ours);
-    // There the file comes first, and the options follow it.
+    // redis-server takes the file first, and then the options.
     match redis(&folder, &["--include", &file.to_string_lossy()]) {
         Some(theirs) => check(&theirs),
         None => nothing_to_compare_with(),

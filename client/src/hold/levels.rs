@@ -125,7 +125,8 @@ mod tests {
         }
     }
 
-    /// An old key may last as long as a new one. Later it is either gone or new.
+    /// As long as the old key may still exist, the reply does not show if the key is old or new.
+    /// Later the key must be new.
     #[test]
     fn neither_may_tell_yet() {
         let known = |old_left, new_left| Known {

@@ -68,7 +68,8 @@ async fn fair_deadline_is_the_wait_in_milliseconds() {
     let time: (u64, u64) = redis::from_redis_value(server.command(&["TIME"]).await).unwrap();
     #[expect(clippy::cast_precision_loss, reason = "milliseconds since 1970 fit")]
     let ahead = deadline - (time.0 * 1000 + time.1 / 1000) as f64;
-    // 30 s of the holder and 10 s of its own; Redisson writes 30.01 s.
+    // The deadline is the holder's lease of 30 s plus the wait of 10 s. Redisson adds the wait as
+    // 10 ms.
     assert!((35_000.0..=40_100.0).contains(&ahead), "{ahead}");
     guard.release().await.unwrap();
     waiting.await.unwrap().unwrap().expect("its turn").release().await.unwrap();

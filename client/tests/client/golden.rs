@@ -416,7 +416,7 @@ async fn fair_head_that_asks_keeps_its_place() {
         let [first, second, third] = queue;
         assert_eq!(v.queue().await, waiting(&[("W1", first), ("W2", second), ("W3", third)]), "{asks} {at}");
     }
-    // Not even a waiter with less time left than its wait.
+    // A waiter that is not the head gets no new deadline, even with less time left than its wait.
     v.get::<i64>(&format!("ZADD {} {} W2", FAIR[2], NOW + 929_000)).await;
     assert_eq!(v.fair_acquire("W2", wait, NOW + 700_000).await, int(0));
     let queue = waiting(&[("W1", 928_999), ("W2", 929_000), ("W3", 1_238_999)]);
@@ -461,8 +461,8 @@ async fn fair_abandon_gives_back_the_waits_that_were_asked_for() {
     let waits = [("A", 2_000), ("B", 20_000), ("C", 20_000), ("D", 5_000), ("E", 20_000)];
     for (leaving, at, left_over) in [
         ("A", 0, [("B", 20_000), ("C", 40_000), ("D", 45_000), ("E", 65_000)].as_slice()),
-        // 1.5 s later the head has 500 ms less than its own wait, and does not take the wait of the
-        // next one along.
+        // The head leaves 1.5 s later, 500 ms before its deadline: the others come nearer by 500
+        // ms, and not by a whole wait.
         ("A", 31_500, &[("B", 21_500), ("C", 41_500), ("D", 46_500), ("E", 66_500)]),
         ("BD", 0, &[("A", 2_000), ("C", 22_000), ("E", 42_000)]),
         ("ABCE", 0, &[("D", 5_000)]),

@@ -111,7 +111,8 @@ async fn keys_and_messages_are_those_of_redisson() {
 #[tokio::test]
 async fn a_latch_that_vanishes_lets_its_waiters_go() {
     on_each_server(async |url| {
-        // With a message, Redisson's or ours, immediately; without one at the next look.
+        // A message, Redisson's or ours, releases the waiter immediately. Without one, the waiter
+        // finds out at its next look.
         let patient = latch(url).await;
         for deletion in [["DEL start", &format!("PUBLISH {CHANNEL} 1")].as_slice(), &[]] {
             patient.try_set(1).await.unwrap();

@@ -199,7 +199,8 @@ async fn a_wait_ends_at_its_limit() {
     let begun = env.now();
     assert!(all.try_acquire_for(Duration::from_millis(2500)).await.unwrap().is_none());
     let took = (env.now() - begun).as_millis();
-    // After a first round in which it gives way, well before twice the limit.
+    // The multi lock gives way once and asks again: both rounds together end well before twice the
+    // limit.
     assert!((2500..4000).contains(&took), "{took} ms");
     b.release().await.unwrap();
     for key in ["a", "b", "redisson_lock_queue:{a}", "redisson_lock_queue:{b}"] {
@@ -217,8 +218,8 @@ async fn a_lease_begins_when_all_are_had() {
     let lease = Duration::from_secs(3);
     let waiting = task(all.acquire().lease(lease).into_future());
     eventually("the first is granted", async || !is_free(&server, "a").await).await;
-    // More than a tenth of the lease, so that it is extended, and less than the time for which the
-    // first is held while the second is waited for.
+    // The pause is longer than a tenth of the lease, so that the lease is extended, and shorter
+    // than the time for which the multi lock holds the first lock and waits for the second.
     #[expect(clippy::disallowed_methods, reason = "the lease of the first must run for a while")]
     tokio::time::sleep(Duration::from_millis(350)).await;
     b.release().await.unwrap();
@@ -302,7 +303,7 @@ async fn it_nests_with_its_members() {
     both.release().await.unwrap();
     assert_eq!((a.hold_count(owner).await.unwrap(), b.hold_count(owner).await.unwrap()), (1, 0));
     outer.release().await.unwrap();
-    // Without an owner it is a new one, the same for all.
+    // A call that names no owner uses a new owner, the same for all locks.
     let both = all.acquire().await.unwrap();
     let owners: Vec<&str> = both.members().map(|member| member.owner()).collect();
     assert_eq!(owners[0], owners[1]);

@@ -99,7 +99,7 @@ async fn a_wrong_password_was_tried_again() {
     let open = redis::Client::open(simulated.url()).unwrap();
     let mut open = open.get_multiplexed_async_connection().await.unwrap();
     let () = redis::cmd("CONFIG").arg(&["SET", "requirepass", "right"]).query_async(&mut open).await.unwrap();
-    // A majority of a Redlock's nodes.
+    // Two of the three nodes of this Redlock refuse the login, and no server listens at the third.
     for (login, code) in [(":wrong@", "WRONGPASS"), ("", "NOAUTH")] {
         let urls = [server.url(), simulated.url(), "redis://127.0.0.1:1".to_owned()];
         let logins = urls.map(|url| url.replace("redis://", &format!("redis://{login}")));

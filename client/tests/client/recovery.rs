@@ -35,7 +35,7 @@ async fn a_grant_whose_reply_is_lost_is_found() {
     .await;
     proxy.replies(Flow::Pass);
     let inner = asking.await.unwrap().unwrap();
-    // Sent once, or found: never counted twice.
+    // The server granted one level, whether the client repeated the request or found the grant.
     assert_eq!(lock.hold_count(owner).await.unwrap(), 2);
     inner.release().await.unwrap();
     assert_eq!(lock.hold_count(owner).await.unwrap(), 1);

@@ -141,7 +141,7 @@ async fn a_client_does_not_follow_where_it_may_not() {
         let is_redirect = matches!(error.kind(), ErrorKind::Server { code, .. } if code == "REDIRECT");
         assert!(is_redirect && error.is_transient(), "{error}");
         let stats: String = redis::from_redis_value(command(&master.url(), "INFO stats").await).unwrap();
-        // The one that asks.
+        // The only connection is the one that asks for these statistics.
         assert!(stats.contains("total_connections_received:1\r\n"), "{stats}");
     }
 }

@@ -375,7 +375,7 @@ async fn gone_callers(urls: &[String], is_nested: bool) {
     // No reply is late: every sent request is granted.
     let lock = Redlock::builder(clients).node_timeout(Duration::from_secs(15)).build("stock").unwrap();
     let owner = OwnerId::new(7);
-    // All connections are open, and the remains of this are freed everywhere.
+    // This first acquisition opens all connections; its release frees all servers.
     lock.acquire().owner(owner).lease(LEASE).await.unwrap().release().await.unwrap();
     let all_servers = async |command: &[&str]| {
         for url in urls {

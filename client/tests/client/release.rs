@@ -202,7 +202,7 @@ async fn is_released_without_a_message_to_the_head(url: &str, client: &Client) {
         is_not_published(&released.unwrap_err());
         assert_eq!(lock.hold_count(same()).await.unwrap(), 0, "on {url}");
         waiting.abort();
-        // Together with the guard that it may have received.
+        // Dropping the task also drops a guard that it may have received.
         drop(waiting);
         eventually("it is free", async || {
             !lock.is_locked().await.unwrap() && in_queue().await == Value::Int(0)

@@ -310,7 +310,7 @@ async fn a_release_goes_on_through_an_outage() {
     direct.set_permits(1).await.unwrap();
     let guard = soon("it is there", client.semaphore("seats").acquire(1)).await.unwrap();
     proxy.requests(Flow::Hold);
-    // Five times the limit of one request, without repeats.
+    // The call may last five times as long as one request, and has no repeats.
     let error = guard.release().await.unwrap_err();
     assert!(!error.is_definite(), "{error}");
     assert_eq!(direct.available().await.unwrap(), 0);

@@ -17,7 +17,6 @@ const LONG: Duration = Duration::from_secs(60);
 /// The slot moves with the key of a held lock: at each step rivals are refused and the hold is
 /// renewed. In the middle of the move it cannot be released, because a release needs keys that are
 /// on both nodes; at the end it can.
-/// the one node and some on the other; at its end it can.
 #[tokio::test]
 async fn a_lock_is_kept_while_its_slot_moves() {
     let Some(cluster) = Cluster::start().await else { return };

@@ -157,7 +157,7 @@ impl File<'_> {
 
 /// Reads a snapshot. Returns its databases and its length, or the reason against it.
 fn snapshot(bytes: &[u8]) -> Result<(Vec<Db>, usize), String> {
-    // Each knows types that the other does not.
+    // Each of these generations knows types that the other does not.
     let mut why = String::new();
     for generation in [Generation::Valkey91, Generation::Redis82] {
         let config = Config::of(generation).with(|config| config.keyspace.databases = DATABASES);

@@ -128,7 +128,8 @@ mod tests {
     use super::*;
     use crate::audit::Settings;
 
-    /// Lines of a Redis 8.2 whose Sentinel had promoted its replica, and of that replica before.
+    /// The first line is of a former master, a Redis 8.2 whose replica a Sentinel had promoted. The
+    /// second is of that replica, before its promotion.
     #[test]
     fn a_former_master_runs_commands_of_clients_and_a_replica_those_of_its_master() {
         let served = br#"+1795990235.078811 [0 127.0.0.1:53274] "SET" "k" "v11" "NX" "PX" "100""#;

@@ -37,7 +37,8 @@ impl Names {
 
     /// Returns a command with its keys, numbers and options, and its values hashed.
     pub(super) fn command(self, command: &Command) -> String {
-        // A script may have thousands of keys; of those that are shown, none comes later.
+        // A script may have thousands of keys. Only the first `WORDS_MAX` words are shown, so later
+        // keys do not matter.
         let keys = command.keys();
         let keys = &keys[..keys.len().min(WORDS_MAX)];
         let mut words = vec![command.name()];

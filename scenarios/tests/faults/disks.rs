@@ -78,7 +78,7 @@ fn nodes_came_back_in_their_first_roles_whatever_sentinels_had_made_of_them() {
     for (again, lost, has_no_master) in
         [("m", "crash", false), ("r", "crash", false), ("r", "lose_disk", true)]
     {
-        // Shorter than the time after which it counts as down.
+        // The second fault is too short for Sentinels to take the node for down.
         let second = format!("[fault.again]\n{lost} = \"{again}\"\nat = \"39s\"\nfor = \"500ms\"\n");
         let history = history(&format!("{failover}{second}"));
         let mut roles = BTreeMap::from([("m", Role::Master), ("r", Role::Replica)]);

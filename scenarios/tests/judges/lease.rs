@@ -47,7 +47,8 @@ struct Hold {
     expiry: (Option<Wall>, True),
     /// The depth, the end of the debt and the end of the lease, for each grant and renewal.
     promised: Vec<(u32, True, True)>,
-    /// The limit by the lease with which it came back, kept until its owner has learned of that.
+    /// If the hold came back with a node: the end of the lease with which it came back, until the
+    /// owner has learned of it.
     lasts: True,
     untold: Option<True>,
     gone: Option<(True, bool)>,

@@ -54,7 +54,8 @@ fn advanced(history: &History, host: Host, from: i64, until: i64, by: i64) -> bo
         .any(|(at, low)| readings[at..].iter().any(|high| *high >= low.saturating_add(by)))
 }
 
-/// The first instant at which it has, if that is before the end of the run.
+/// The first instant at which the host's wall clock has advanced by `window` since `at`, if that is
+/// before the end of the run; the end of time otherwise.
 fn gone(history: &History, host: Host, at: True, window: Duration) -> True {
     let by = i64::try_from(window.as_nanos()).expect("a short window");
     let (mut no, mut yes) = (at.as_nanos(), history.header.end.as_nanos() + 1);

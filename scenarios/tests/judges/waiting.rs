@@ -4,13 +4,14 @@
 //! 99 of 100 wants do not exceed, and `unserved` the number of owners that wanted a lock and never
 //! got it.
 //!
-//! A want is overtaken when another owner gets the lock that began to want it later, and did not
-//! believe then that it had it (nor before then, if it got it at that instant), while a call of the
-//! want is under way. A call stops counting once a fault hits its client or a host that is not a
-//! client. A call that begins while such a fault is in force does not count at all. `overtaken` is
-//! the largest number for one want. The layer is violated iff a want was overtaken more often than
-//! the bound allows for each owner that asked for the lock, and only one owner may hold the lock in
-//! any mode. It is undecided if no owner asked for a lock.
+//! A want is overtaken when, during one of its calls, another owner gets the lock that began to
+//! want it later. That owner must not have believed, when it began to want the lock, that it had
+//! the lock (or, if it got the lock at that very instant, before that instant). A call stops
+//! counting once a fault hits its client or a host that is not a client. A call that begins while
+//! such a fault is in force does not count at all. `overtaken` is the largest number for one want.
+//! The layer is violated iff a want was overtaken more often than the bound allows for each owner
+//! that asked for the lock, and only one owner may hold the lock in any mode. It is undecided if no
+//! owner asked for a lock.
 //!
 //! `jain` is the least of all locks: the square of the sum, divided by the sum of the squares and
 //! by the number, over how often each owner got the lock that wanted it more than once or in vain.

@@ -222,8 +222,8 @@ fn grants_or_came_back(event: &Event) -> bool {
     grants(event) || matches!(event.kind, EventKind::Regained { .. })
 }
 
-/// The event with which a hold came back that begins, or that its owner learns of, with the event
-/// of this number.
+/// If the hold of a stretch came back with a node: the event with which it came back, the last one
+/// before event number `before`.
 fn came_back<'a>(history: &'a History, stretch: &Stretch, before: usize) -> Option<(usize, &'a Event)> {
     let mut done = about(history, stretch, True::MAX).into_iter().filter(|(number, event)| {
         let counts = match event.kind {

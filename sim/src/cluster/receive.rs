@@ -228,7 +228,7 @@ impl Cluster {
         if !self.generation.has(Feature::ShardIds) {
             return;
         }
-        // A replica of an older server does not say so, but has its master's.
+        // A replica of an older server does not announce its shard, which is that of its master.
         let master = self.known(sender).master;
         let shard = shard.or_else(|| master.map(|master| self.shard_id(master)));
         let client_ip = if self.generation.is_valkey() { fourth } else { String::new() };

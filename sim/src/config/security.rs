@@ -44,7 +44,7 @@ impl Default for SecurityOptions {
 /// The clients that may use a command guarded by an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allowed {
-    /// No client may use it.
+    /// No client.
     No,
     /// Every client.
     Yes,

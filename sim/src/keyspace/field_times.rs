@@ -30,12 +30,12 @@ impl FieldTimes {
         self.by_field.is_empty()
     }
 
-    /// Returns the time of a field.
+    /// Returns the expiry time of a field.
     pub(super) fn get(&self, field: &[u8]) -> Option<i64> {
         self.by_field.get(field).map(|place| place.when_ms)
     }
 
-    /// Sets the time of a field; returns the old one.
+    /// Sets the expiry time of a field; returns the old one.
     pub(super) fn set(&mut self, field: &[u8], when_ms: i64) -> Option<i64> {
         let old_ms = self.clear(field);
         self.count += 1;
@@ -46,7 +46,7 @@ impl FieldTimes {
         old_ms
     }
 
-    /// Removes the time of a field; returns it.
+    /// Removes the expiry time of a field; returns it.
     pub(super) fn clear(&mut self, field: &[u8]) -> Option<i64> {
         let place = self.by_field.remove(field)?;
         self.order.remove(&place);

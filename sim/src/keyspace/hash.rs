@@ -179,7 +179,7 @@ impl Hash {
         }
     }
 
-    /// Returns the times of the fields; `None` for a hash that never had any.
+    /// Returns the expiry times of the fields; `None` for a hash that never had any.
     fn times(&self) -> Option<&FieldTimes> {
         if let Fields::Timed(timed) = &self.fields { Some(&timed.times) } else { None }
     }
@@ -195,7 +195,7 @@ impl Hash {
         self.times()?.get(field)
     }
 
-    /// Returns the time of the field that expires first.
+    /// Returns the expiry time of the field that expires first.
     pub fn first_time_ms(&self) -> Option<i64> {
         self.times()?.first().map(|(when_ms, _)| when_ms)
     }
@@ -240,7 +240,7 @@ impl Hash {
         timed.sort(field);
     }
 
-    /// Removes the time of a field; returns it.
+    /// Removes the expiry time of a field; returns it.
     pub fn clear_time(&mut self, field: &[u8]) -> Option<i64> {
         let Fields::Timed(timed) = &mut self.fields else { return None };
         let when_ms = timed.times.clear(field)?;

@@ -64,7 +64,7 @@ impl Server {
             encode(words, &mut bytes);
             self.stream(&bytes);
         } else if self.node.config.generation.has(Feature::SyncedOffsets) {
-            // A request for acknowledgements that no replica receives.
+            // The offset counts a request for acknowledgements even if no replica receives it.
             self.node.replication.history.offset += 1;
         }
     }

@@ -260,7 +260,7 @@ fn clients_that_wait_at_an_old_master_are_unblocked_and_not_redirected() {
 
     for (late, what) in [(now, "between two ticks"), (soon, "with a tick that is due")] {
         let mut old = alone(0, |_| {});
-        // Masters stay closed for two seconds after their start.
+        // A master refuses commands for two seconds after its start.
         for _ in 0..30 {
             old(soon, ServerEvent::Alarm);
         }

@@ -28,7 +28,7 @@ struct Group {
     priorities: [i32; 2],
     /// The commands that `c` sends to `s1`, each with its second.
     commands: &'static [(i64, &'static str)],
-    /// That of the nodes and of the Sentinels.
+    /// The generation of the nodes and of the Sentinels.
     generation: Generation,
 }
 
@@ -111,7 +111,7 @@ fn answers(replies: &str) -> Vec<&str> {
     let parts = replies.split(r"\r\n@");
     let mut answers: Vec<&str> =
         parts.map(|part| part.trim_start_matches(|c: char| c.is_ascii_digit()).trim_start()).collect();
-    // The time of the last one.
+    // The last part is only the time of the last reply.
     answers.pop();
     answers
 }
@@ -292,7 +292,8 @@ fn a_coordinated_failover_needs_votes() {
     assert_eq!(first(&said, "+selected-slave", 15), None);
 }
 
-/// The master is asked for it with the time that is left, and a frozen one does not answer.
+/// The Sentinel asks the master to fail over within the time that is left. A frozen master does not
+/// answer.
 #[test]
 fn a_coordinated_failover_ends_after_its_time_without_a_promotion() {
     let group = Group { failover_timeout: 5_000, ..COORDINATED };
@@ -301,7 +302,7 @@ fn a_coordinated_failover_ends_after_its_time_without_a_promotion() {
     let (aborted, ..) = first(&frozen, "-failover-abort-slave-timeout", 15).expect("it does not answer");
     assert!((5_000..5_200).contains(&(aborted - asked)), "{asked}, {aborted}");
     assert_eq!(first(&frozen, "+promoted-slave", 15), None);
-    // With less than a second left it is not asked at all.
+    // With less than a second left the master is not asked at all.
     let (late, _) = said(Group { failover_timeout: 1_000, ..COORDINATED }, &[], 20);
     let (chosen, ..) = first(&late, "+selected-slave", 15).expect("it is chosen");
     let (aborted, _, message) = first(&late, "-failover-abort-master-timeout", 15).expect("no time is left");
@@ -319,7 +320,7 @@ fn a_failover_is_coordinated_where_the_sentinel_can_and_the_master_can() {
         assert_eq!(answers(&replies(generation, lacking)), [error], "{generation}");
     }
     let rows: &[(i64, &str)] = &[
-        // Before the first INFO of the master.
+        // At 0 s the Sentinel has no INFO of the master yet.
         (0, "SENTINEL FAILOVER main COORDINATED"),
         (0, "SENTINEL FAILOVER main"),
         (15, "SENTINEL FAILOVER x y"),
@@ -381,7 +382,7 @@ fn a_sentinel_whose_clock_steps_does_not_trust_itself_for_thirty_seconds() {
         (20_000..20_110).contains(&begun) && (30_000..30_110).contains(&(ended - begun)),
         "{begun}, {ended}"
     );
-    // The two others agree, and it votes nevertheless.
+    // The two others agree that the master is down, and `s1` votes although it is in TILT.
     let (promoted, by, _) = first(&said, "+promoted-slave", 20).expect("it is failed over");
     assert!(promoted < 26_000 && by != "s1", "{by} at {promoted}");
     let (at, ..) =

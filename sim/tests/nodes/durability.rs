@@ -208,7 +208,8 @@ fn keys_that_expired_while_the_node_was_down_are_left_out_of_a_snapshot() {
     assert_eq!(net.call(0, "DBSIZE"), ":1");
 }
 
-/// That includes its master: a Sentinel makes each node that it reconfigures write that down.
+/// CONFIG REWRITE also writes the master that the node follows: a Sentinel sends it to each node
+/// that it reconfigures.
 #[test]
 fn what_config_rewrite_has_written_is_there_after_a_crash_and_nothing_else() {
     let follower = nothing().with(|config| config.replication.replicaof = Some(("n0".into(), 6379)));

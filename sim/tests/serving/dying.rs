@@ -65,7 +65,7 @@ fn a_shutdown_answers_earlier_commands_and_closes_all_connections() {
     }
 }
 
-/// A client that kills another must find its end executed without waiting.
+/// A client that gets the reply to CLIENT KILL finds the killed connection closed already.
 #[test]
 fn who_is_killed_learns_of_it_before_who_asked_for_that_is_answered() {
     let server = TestServer::start_blocking().expect("a free port");
@@ -104,7 +104,7 @@ fn a_client_that_reads_nothing_holds_up_no_other() {
         })
         .collect();
     let mut longest = std::time::Duration::ZERO;
-    // Until all replies exist; the network has no room for them.
+    // Ask until the server has made all 200 replies, for which the network has no room.
     while longest.is_zero() || other.calls("get") < 200 {
         #[expect(clippy::disallowed_methods, reason = "a limit in real time")]
         let begun = std::time::Instant::now();
@@ -122,7 +122,7 @@ fn slow_reader(server: &TestServer) -> (Peer, Peer) {
     let mut slow = Peer::connect(server);
     slow.asks("CLIENT SETNAME slow", "+OK\r\n");
     slow.send("GET k\r\n".repeat(REPLIES));
-    // The last replies exist, and the network has no room for them.
+    // Wait until the server has made the last replies, for which the network has no room.
     while other.calls("get") < REPLIES as u64 {}
     (slow, other)
 }

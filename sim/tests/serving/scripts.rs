@@ -56,7 +56,7 @@ fn a_long_script_ends_by_itself_and_time_goes_on_in_it() {
 
 #[test]
 fn what_a_script_took_is_counted_once() {
-    // On later ones TIME moves only once the script is busy.
+    // On later generations TIME stands still until the script is busy.
     let config = Config::of(Generation::Redis70);
     let server = TestServer::builder().config(config).start_blocking().expect("a free port");
     let mut peer = Peer::connect(&server);
@@ -103,11 +103,12 @@ fn a_script_is_killed_in_whatever_it_calls() {
     }
 }
 
-/// Regression: these delayed BUSY and SCRIPT KILL for over 90 seconds, because a time slice was a
-/// number of instructions, and each of these is one instruction that takes some milliseconds.
+/// Regression: these expressions delayed BUSY and SCRIPT KILL for over 90 seconds, because a time
+/// slice was a number of instructions, and each expression is one instruction that takes some
+/// milliseconds.
 #[test]
 fn a_script_is_killed_between_instructions_that_are_dear() {
-    // A hundred of the most expensive take at most two seconds on an idle machine.
+    // A hundred of the most expensive instructions take at most two seconds on an idle machine.
     const BOUND: Duration = Duration::from_secs(10);
     let server = server();
     let mut peer = Peer::connect(&server);

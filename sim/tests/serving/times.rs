@@ -41,7 +41,8 @@ fn commands_take_no_time_by_a_manual_clock_but_what_they_sleep() {
     );
 }
 
-/// Freeing them takes a server some fifty times as long, but the time is reported all the same.
+/// redis-server takes some fifty times as long to free such a value. The simulator reports its own
+/// time all the same.
 #[test]
 fn a_large_value_that_expires_is_noted_as_taking_its_time() {
     let server = TestServer::start_blocking().expect("a free port");

@@ -35,7 +35,7 @@ const SETTINGS: [&str; 2] = [
      maxmemory-policy noeviction proto-max-bulk-len 512mb",
 ];
 
-/// Those of Redis 6.2, which sets one option at a time.
+/// The same commands for Redis 6.2, which sets one option at a time.
 const SETTINGS_OF_OLD: [&str; 3] = [
     "CONFIG SET maxmemory-policy noeviction",
     "CONFIG SET notify-keyspace-events \"\"",

@@ -84,7 +84,7 @@ impl Duel {
                 let lost = matches!(step, Step::Raw(..)) && self.silent.contains(&conn);
                 // During a pause DUMP gets no reply, so its value cannot be carried across either.
                 let lost = lost || matches!(step, Step::Cross(..)) && self.paused;
-                // Of a step that was made smaller.
+                // A step that was shrunk may have become a command that is not compared.
                 let lost = lost || !dialect::compares(self.generation, step.words());
                 if lost
                     || self.waiting.contains(&conn)

@@ -161,7 +161,7 @@ pub(super) const ROWS: &[Row] = &[
         acts: &[(0, Cut("A", "p")), (1_000, Kill("A")), (1_000, CutOneWay("a", "B C"))],
         lasts: 9_000,
         expect: &[
-            // One second later than a replica with the most data.
+            // A replica that lacks data asks one second later than one with the most data.
             Takes(
                 "promotion of the other one after `fail`",
                 First(A_FAILED),

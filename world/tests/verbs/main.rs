@@ -159,8 +159,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "pause:a s"), (160, "pause:b s"), (170, "resume:a s"), (350, "resume:b s")],
             "connected@20 1@120 2@360 3@380 4@420 5@520",
         ),
-        // A machine that restarts is still paused; the blocking by a process of itself ends with
-        // that process.
+        // A pause outlasts a restart of the machine. A process that blocks itself stops blocking
+        // when it ends.
         (
             &[(50, "pause s"), (60, "crash s"), (70, "up s"), (350, "resume s")],
             "connected@20 ConnectionReset@120",
@@ -254,8 +254,8 @@ fn every_verb_shows_on_the_wire() {
             &[(150, "freeze:a c"), (160, "freeze:b c"), (170, "unfreeze:b c"), (350, "unfreeze:a c")],
             "connected@20 1@120 2@420 3@520",
         ),
-        // Two causes of half as fast again: twice as fast in total, until 300 shows 450; then as
-        // before, at the clock's own rate.
+        // Each cause makes the clock faster by one half, so both together make it twice as fast. At
+        // 300 the clock shows 600, and it continues at its own rate.
         (
             &[(0, "faster:a c"), (0, "faster:b c"), (300, "unfaster:a c"), (300, "unfaster:b c")],
             "connected@20 1@70 2@120 3@170 4@220 5@270 6@320 7@420 8@520",

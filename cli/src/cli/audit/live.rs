@@ -181,7 +181,8 @@ impl<'a> Watch<'a> {
             name: node.name.clone(),
             number: node.number,
             is_open: node.is_open,
-            // Of a node that is gone, too: its leases end, and its waiters give up.
+            // A node that is gone gets the present time, too: its leases end, and its waiters give
+            // up.
             present_us: match is_gentle {
                 // Events have the time of this machine.
                 true => Some(now_us),
@@ -199,10 +200,10 @@ impl<'a> Watch<'a> {
         match news {
             News::Masters(Ok(masters)) => self.masters(masters),
             News::Masters(Err(why)) if self.nodes.is_empty() => return Err(miette!("{why}")),
-            // The masters that are known are followed on.
+            // The audit continues with the masters that it knows.
             News::Masters(Err(_)) => {}
             News::Opened(at, replies) => self.opened(at, replies),
-            // Of a node that was left.
+            // Ignore bytes of a node that the audit has left.
             News::Bytes(at, _) if self.nodes[at].task.is_none() => {}
             News::Bytes(at, bytes) if self.nodes[at].gentle.is_some() => return self.events(at, &bytes),
             News::Bytes(at, bytes) if !self.nodes[at].is_master => self.former(at, &bytes)?,
@@ -254,7 +255,7 @@ impl<'a> Watch<'a> {
         if let Some(lacks) = lacks {
             let (number, name) = (node.number, node.name.clone());
             node.is_silent = true;
-            // Of a node that becomes a master later, reads show the locks.
+            // A node that becomes a master later is audited by reads alone.
             if self.passed < PATIENCE && !self.has_usable() {
                 return Err(miette!("{name}: {lacks}"));
             }
@@ -398,7 +399,7 @@ impl<'a> Watch<'a> {
                 if known.is_some() {
                     self.audit.gap(self.nodes[at].number);
                 }
-                // Of a cluster, the master that had the first of its slots.
+                // In a cluster, the former master is the one that had the first of these slots.
                 let had = |one: &&usize| match master.slots().first() {
                     Some(slots) => {
                         self.nodes[**one].master.slots().iter().any(|had| had.contains(slots.start()))
@@ -565,7 +566,7 @@ impl Stream {
             line.clear();
             self.line = line;
         }
-        // The last line may be one of before the connection.
+        // The last line may be from before the connection.
         if !is_new {
             self.is_near(audit, node)?;
         }

@@ -48,7 +48,7 @@ pub(super) struct Audit {
     /// redis+sentinel://host,host/name or redis+cluster://host,host
     #[arg(value_name = "FILE|URL", required_unless_present = "node")]
     sources: Vec<String>,
-    /// Capture of a node with a name; may be repeated. Nodes are read together, by time
+    /// Capture of a node with a name; may be repeated. The captures of all nodes are merged by time
     #[arg(long, value_name = "NAME=FILE")]
     node: Vec<String>,
     /// End the audit of a server after this time [default: at Ctrl-C]
@@ -59,7 +59,7 @@ pub(super) struct Audit {
     /// --patterns
     #[arg(long, conflicts_with_all = ["history", "scenario"])]
     gentle: bool,
-    /// Read the keys that changed at this interval
+    /// Interval at which to read the keys that have changed
     #[arg(long, value_name = "TIME", default_value = "500ms", requires = "gentle")]
     poll: Span,
     /// Audit only locks whose keys fit this pattern, with * and ?; may be repeated
@@ -71,7 +71,7 @@ pub(super) struct Audit {
     /// Note renewals that come after this share of the lease
     #[arg(long, value_name = "PERCENT", default_value_t = 80)]
     late: u8,
-    /// Trust the authorities in this file instead of those of the system
+    /// Trust the certificate authorities in this file instead of those of the system
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE.pem")]
     cacert: Option<PathBuf>,
@@ -79,7 +79,7 @@ pub(super) struct Audit {
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE.pem", requires = "key")]
     cert: Option<PathBuf>,
-    /// The key of the certificate
+    /// Private key of the certificate
     #[cfg(feature = "tls")]
     #[arg(long, value_name = "FILE.pem", requires = "cert")]
     key: Option<PathBuf>,

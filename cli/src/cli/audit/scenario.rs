@@ -21,7 +21,7 @@ use crate::{
 
 /// The options of the scenario of a finding.
 #[derive(Debug, Args)]
-// Two structures of this name would be two groups of one name.
+// clap names a group of options after the structure, and another structure has this name.
 #[group(skip)]
 pub(super) struct Options {
     /// Write the smallest scenario that shows the first finding in the simulated world. The exit

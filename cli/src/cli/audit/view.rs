@@ -24,7 +24,7 @@ const OTHER_LINES: usize = 3;
 
 /// The options of a live audit's output.
 #[derive(Debug, Args)]
-// Two structures of this name would be two groups of one name.
+// clap names a group of options after the structure, and another structure has this name.
 #[group(skip)]
 pub(super) struct Options {
     /// While servers are audited, print only findings and changes of nodes, and no table of the

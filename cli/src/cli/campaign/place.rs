@@ -143,7 +143,7 @@ impl Opened {
         self.campaign.work(sources, shard, jobs, told)
     }
 
-    /// Returns the progress.
+    /// Returns the numbers of finished and missing shards.
     pub(super) fn status(&self) -> Result<Status, CampaignError> {
         #[cfg(feature = "s3")]
         if let Some((bucket, _)) = &self.bucket {

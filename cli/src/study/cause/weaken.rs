@@ -75,7 +75,7 @@ mod tests {
             ("1s..3s", Some("500ms..1.5s")),
             ("-2%..+2%", Some("-1%..+1%")),
             ("0.5%", Some("0.25%")),
-            // A name, a count, and slots of a cluster.
+            // Names, counts and slots of a cluster have no size.
             ("m", None),
             ("3", None),
             ("0..5460", None),

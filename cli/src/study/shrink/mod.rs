@@ -468,7 +468,7 @@ l3 = "violated"
             shrunk.text
         );
         assert!(shrink.is_violated(&left), "{}", shrunk.text);
-        // Without the author's own file the scenario is written in another form, and is the same.
+        // A scenario that is written without the layout of its file is still the same scenario.
         assert_eq!(read(&to_toml(&left).expect("it can be written")), left, "{}", shrunk.text);
         assert!(shrunk.text.contains("# longer than the lease\n"), "{}", shrunk.text);
         insta::assert_snapshot!("shrunk", shrunk.text);

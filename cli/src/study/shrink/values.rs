@@ -40,7 +40,7 @@ const DIGITS_MAX: u32 = 3;
 
 /// Proposes a simpler value for each value that may have one.
 pub(super) fn simpler(scenario: &Scenario, seed: u64) -> Vec<Proposal> {
-    // It was written before, so this does not fail.
+    // The same scenario was written as TOML before, so this does not fail.
     let Ok(whole) = to_table(scenario) else { return Vec::new() };
     let drawn: BTreeMap<String, String> =
         Plan::draw(scenario, seed).drawn().into_iter().map(|drawn| (drawn.path, drawn.text)).collect();

@@ -87,8 +87,8 @@ fn a_replica_of_either_kind_is_promoted_by_masters_of_both_kinds() {
             VOTERS.iter().for_each(|name| until_flags(&mut group, *name, 'a', "slave"));
         }
     }
-    // The last one dies without a replica, and remains failed: so the report of each kind reaches
-    // the other.
+    // Node `a` dies without a replica and stays failed, so each of the two remaining masters gets
+    // the report of the other, which is of the other kind.
     group.node('a').kill();
     let reports = format!("CLUSTER COUNT-FAILURE-REPORTS {}", group.nodes[&'a'].id);
     for name in VOTERS {

@@ -178,7 +178,7 @@ fn fields_replicate(pair: &Pair, folder: &Path, (master, replica): (&Process, &P
     const REASON: &str = "Can't store key (db 0) in RDB version 11";
     assert!(within(SOON, || master.log().contains(REASON)), "{pair}: {}", master.log());
     assert!(!is_up(&later), "{pair}");
-    // Without such fields it can come.
+    // A replica can synchronize once the master has no such fields.
     assert_eq!(master.ask("DEL h h2"), ":2", "{pair}");
     synchronizes(&later, Up, pair);
 }

@@ -77,7 +77,7 @@ fn watching(master: SocketAddr, quorum: usize) -> String {
     )
 }
 
-/// Ours, and Redis's if it is installed.
+/// The kinds of Sentinels to test: ours, and Redis's if it is installed.
 fn installed() -> impl Iterator<Item = Whose> {
     let is_there = Command::new("redis-sentinel").arg("--version").output().is_ok();
     if !is_there {

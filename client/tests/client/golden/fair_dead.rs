@@ -83,7 +83,8 @@ async fn a_waiter_of_redissons_is_dead_at_its_deadline_alone() {
     v.get::<i64>(&format!("ZREM {ALIVE} W3")).await;
     assert_eq!(v.fair_acquire("W7", WAIT, NOW + 9_000).await, int(0));
     assert_eq!(v.fair_acquire("W7", WAIT, NOW + 10_006).await, int(0));
-    // The first two had 9.994 s left after it.
+    // W3 and the waiters behind it come nearer by the 9.994 s that the two removed waiters had
+    // left.
     let queue = waiting(&[("W3", 20_006), ("W4", 30_006), ("W5", 40_006), ("W6", 50_006), ("W7", 60_006)]);
     assert_eq!(v.queue().await, queue);
     assert_eq!(v.fair_acquire("W7", WAIT, NOW + 15_000).await, int(0));

@@ -87,7 +87,7 @@ async fn faster_multi() {
     v.check_pttl("g", 30_000).await;
     assert!(matches!(v.take_values("B", LEASE, "f2 f3").await, Value::Int(29_000..=30_000)));
     assert_eq!(v.fields().await, of_a, "nothing of it is taken");
-    // The longest time left of the held values that were asked for.
+    // A refusal returns the longest time left of the requested values that are held.
     v.set_deadline("f1", "A", 9_000).await;
     assert!(matches!(v.take_values("B", LEASE, "f1 f3").await, Value::Int(8_000..=9_000)));
     assert!(matches!(v.take_values("B", LEASE, "f1 f2").await, Value::Int(29_000..=30_000)));
@@ -191,7 +191,8 @@ async fn faster_multi_release_of_what_is_partly_lost() {
         assert_eq!(v.take_values("A", LEASE, "f1 f2 f3").await, NIL);
     }
     assert_eq!(v.give_values("A", "q1", "f1").await, int(0));
-    // As Redisson takes a value that it considers ended: the fields of the previous owner remain.
+    // Redisson takes a value that it considers ended in this way: the fields of the previous owner
+    // remain.
     v.get::<i64>("HSET g f2 B f2:B:lock_count 1").await;
     v.set_deadline("f2", "B", 60_000).await;
     let left =

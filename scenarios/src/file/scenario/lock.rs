@@ -294,9 +294,9 @@ pub enum Synced {
     /// None: an acquisition counts as soon as it is in memory.
     #[default]
     None,
-    /// That of the master.
+    /// The disk of the master.
     Master,
-    /// Those of the master and of the replicas that `sync` names.
+    /// The disks of the master and of the replicas that `sync` names.
     All,
 }
 

@@ -23,7 +23,7 @@ pub struct Subject {
     pub about: &'static str,
     /// The code that implements it.
     pub algorithm: Algorithm,
-    /// Its choices, right or wrong.
+    /// The design choices of the lock algorithm, right or wrong.
     pub traits: Traits,
 }
 

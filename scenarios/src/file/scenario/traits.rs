@@ -327,7 +327,7 @@ pub enum Release {
     /// One command compares the token: DELIFEQ of Valkey 9. For a lock that is a string and whose
     /// waiters need no message.
     DelIfEq,
-    /// It does not: it sends DEL.
+    /// DEL, without any comparison.
     Delete,
     /// GET, then DEL if the token was its own. Of a latch: GET, then SET to one less.
     GetThenDelete,

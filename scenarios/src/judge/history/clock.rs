@@ -248,8 +248,8 @@ mod tests {
 
     #[test]
     fn a_clock_that_runs_fast_reaches_a_reading_early() {
-        // 2 % fast: ten seconds on this clock are 9.803921569 true seconds, rounded up to the
-        // nanosecond that shows them.
+        // The clock is 2 % fast. It shows ten seconds after 9.803921569 true seconds, rounded up to
+        // a nanosecond.
         assert_eq!(first(&clock(&[(0, 0, 20_000)]), 10, 0), Some(9.803_921_569));
         assert_eq!(first(&clock(&[(0, 0, -1_000_000)]), 10, 0), None);
     }

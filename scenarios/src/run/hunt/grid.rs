@@ -65,11 +65,11 @@ pub(super) struct Bounds {
 /// The placements of one fault in one run.
 #[derive(Debug, Default)]
 pub(super) struct Grid {
-    /// Those to run.
+    /// The placements to run.
     pub(super) run: Vec<Placement>,
-    /// Those that change nothing in this run, but could together with another fault.
+    /// The placements that change nothing in this run, but could together with another fault.
     pub(super) dormant: Vec<Placement>,
-    /// Those that equal another one in every run.
+    /// The placements that equal another one in every run.
     pub(super) twins: Vec<Placement>,
     pub(super) left_out: LeftOut,
 }

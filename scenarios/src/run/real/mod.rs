@@ -97,7 +97,8 @@ impl RealServer {
     /// Creates a node that is not started yet, and makes clients wait for it.
     fn new(planned: &PlannedNode, stage: &Stage) -> RealServer {
         let PlannedNode { node, master: follows, users, nodes_conf, .. } = planned.clone();
-        // A program that no caller has asked is a Redis 7 that the shell finds.
+        // If no caller has looked for a server program, the program is the `redis-server` on the
+        // PATH.
         let server = planned.server.clone().and_then(Result::ok);
         let program = server.as_ref().map_or_else(|| "redis-server".into(), |server| server.program.clone());
         let reads = Reads::on(server.as_ref());

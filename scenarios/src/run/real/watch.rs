@@ -45,7 +45,7 @@ const EARLY_MS: i64 = 10;
 enum Change<'a> {
     /// A command, of a client of the scenario or of another program.
     Command { name: &'a str, by: Option<&'a Sender> },
-    /// No command that MONITOR shows.
+    /// MONITOR shows no command that made the change.
     Nothing {
         explained: &'a [bool],
         /// The expected expiry time of each key.
@@ -271,7 +271,7 @@ impl Watcher {
         let was_master = server.master.replace(is_master);
         let mut before = None;
         if was_master && !is_master {
-            // The clients' commands that came before.
+            // These are the commands of clients before the demotion.
             let steps = self.mirror.end_as_master(Option::is_some);
             self.judge_steps(steps, true);
             now = self.tripped.unwrap_or(now);

@@ -83,7 +83,7 @@ impl Argument {
         }
     }
 
-    /// With its token and its repetition.
+    /// Formats the argument with its token and its repetition.
     fn whole(&self) -> String {
         let one = self.once();
         match (self.multiple, self.multiple_token) {
@@ -95,7 +95,7 @@ impl Argument {
         }
     }
 
-    /// With its token, without repetition.
+    /// Formats the argument with its token, without repetition.
     fn once(&self) -> String {
         let words = [self.token.unwrap_or_default().to_owned(), self.value()];
         words.into_iter().filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")

@@ -68,9 +68,9 @@ fn parse_valkey<'a>(
     Ok(Parsed { when_ms, conditions, words, fields })
 }
 
-/// Sets the times of fields of the hash `args[1]` to `args[2]` units after `origin_ms`. A time in
-/// the past removes the fields. Replies for each field: -2 if it does not exist, 0 if a condition
-/// forbids the time, 1 if the time is set, 2 if the field is removed.
+/// Sets the expiry times of fields of the hash `args[1]` to `args[2]` units after `origin_ms`. A
+/// time in the past removes the fields. Replies for each field: -2 if it does not exist, 0 if a
+/// condition forbids the time, 1 if the time is set, 2 if the field is removed.
 pub(super) fn expire(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],
@@ -158,8 +158,8 @@ fn plain_fields(args: &[Bytes]) -> Result<&[Bytes], Error> {
     if is_right { Ok(fields) } else { Err(Error::SYNTAX) }
 }
 
-/// Removes the times of fields. Replies for each field: -2 if it does not exist, -1 if it has no
-/// time, 1 if the time is removed.
+/// Removes the expiry times of fields. Replies for each field: -2 if it does not exist, -1 if it
+/// has no expiry, 1 if its expiry is removed.
 pub(super) fn persist(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let key = &args[1];
     let fields = if is_valkey(ctx) {

@@ -10,7 +10,7 @@ use crate::commands::{Ctx, Error, integer};
 const ONE_TIME: Error = Error::of("ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified");
 const ONE_CONDITION: Error = Error::of("ERR Only one of FXX or FNX arguments can be specified");
 
-/// A change of the time of fields.
+/// A change of the expiry time of fields.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Change {
     /// EX, PX, EXAT or PXAT with its number.

@@ -44,7 +44,7 @@ pub(super) fn is(word: &[u8], option: &str) -> bool {
     word.eq_ignore_ascii_case(option.as_bytes())
 }
 
-/// Parses a time of a field, which is `origin_ms` later than the number.
+/// Parses the expiry time of a field, which is `origin_ms` later than the number.
 pub(super) fn when_ms(
     ctx: &Ctx<'_>,
     number: &[u8],
@@ -140,7 +140,7 @@ pub(super) fn sweep(ctx: &mut Ctx<'_>, key: &Bytes) {
     }
 }
 
-/// Sets the time of a field of the hash at a key.
+/// Sets the expiry time of a field of the hash at a key.
 pub(super) fn set_time(ctx: &mut Ctx<'_>, key: &Bytes, field: &Bytes, when_ms: i64) {
     let as_table = is_valkey(ctx);
     let db = ctx.raw_db();
@@ -170,7 +170,7 @@ pub(super) fn with_fields(mut command: Vec<Bytes>, fields: &[Bytes]) -> Vec<Byte
     command
 }
 
-/// The time of a field that is about to get a new value, and to keep its time.
+/// Returns the expiry time of a field that is about to get a new value and to keep its expiry.
 pub(super) struct Stored {
     /// The hash has fields with a time to live.
     pub(super) has_times: bool,

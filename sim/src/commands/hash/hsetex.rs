@@ -96,7 +96,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 
 /// The result of the check of the conditions.
 enum Looked {
-    /// They hold; so many fields had expired and were removed.
+    /// The conditions hold. `expired` fields had expired and were removed.
     Allowed {
         expired: usize,
     },

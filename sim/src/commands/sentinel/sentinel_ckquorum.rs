@@ -1,4 +1,4 @@
-//! SENTINEL CKQUORUM.
+//! SENTINEL CKQUORUM name: checks if enough Sentinels are usable to authorize a failover.
 
 use bytes::Bytes;
 

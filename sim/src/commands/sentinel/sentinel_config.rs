@@ -1,4 +1,4 @@
-//! SENTINEL CONFIG.
+//! SENTINEL CONFIG GET|SET: reads or sets an option of the Sentinel itself.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL DEBUG.
+//! SENTINEL DEBUG: shows or sets times that are otherwise fixed, such as the period of INFO.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL FAILOVER name [COORDINATED].
+//! SENTINEL FAILOVER name [COORDINATED]: begins a failover without asking other Sentinels.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL FLUSHCONFIG.
+//! SENTINEL FLUSHCONFIG: writes the configuration file.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL GET-MASTER-ADDR-BY-NAME.
+//! SENTINEL GET-MASTER-ADDR-BY-NAME name: replies with the address of a master.
 
 use bytes::Bytes;
 

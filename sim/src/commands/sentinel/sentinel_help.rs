@@ -1,4 +1,4 @@
-//! SENTINEL HELP.
+//! SENTINEL HELP: lists the subcommands.
 
 use bytes::Bytes;
 

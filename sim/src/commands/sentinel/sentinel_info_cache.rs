@@ -1,4 +1,4 @@
-//! SENTINEL INFO-CACHE.
+//! SENTINEL INFO-CACHE name ...: shows the last replies to INFO of masters and their replicas.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL IS-MASTER-DOWN-BY-ADDR.
+//! SENTINEL IS-MASTER-DOWN-BY-ADDR: another Sentinel asks if a master is down, or for a vote.
 
 use bytes::Bytes;
 

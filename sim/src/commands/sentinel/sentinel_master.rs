@@ -1,4 +1,4 @@
-//! SENTINEL MASTER.
+//! SENTINEL MASTER name: shows the state of a master.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL MASTERS.
+//! SENTINEL MASTERS: shows the state of every master.
 
 use bytes::Bytes;
 

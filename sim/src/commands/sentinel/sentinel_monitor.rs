@@ -1,4 +1,4 @@
-//! SENTINEL MONITOR.
+//! SENTINEL MONITOR name ip port quorum: begins to watch a master.
 
 use bytes::Bytes;
 

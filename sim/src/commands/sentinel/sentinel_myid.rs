@@ -1,4 +1,4 @@
-//! SENTINEL MYID.
+//! SENTINEL MYID: replies with the ID of this Sentinel.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL PENDING-SCRIPTS.
+//! SENTINEL PENDING-SCRIPTS: lists the scripts to run; always empty, because no scripts exist here.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL REMOVE.
+//! SENTINEL REMOVE name: stops watching a master.
 
 use bytes::Bytes;
 

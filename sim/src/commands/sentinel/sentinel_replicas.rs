@@ -1,4 +1,4 @@
-//! SENTINEL REPLICAS.
+//! SENTINEL REPLICAS name: shows the state of a master's replicas.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL RESET.
+//! SENTINEL RESET pattern: forgets the replicas, the other Sentinels and the state of masters.
 
 use bytes::Bytes;
 

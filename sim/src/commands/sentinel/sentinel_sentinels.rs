@@ -1,4 +1,4 @@
-//! SENTINEL SENTINELS.
+//! SENTINEL SENTINELS name: shows the other Sentinels of a master.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL SET.
+//! SENTINEL SET name option value ...: sets options of a master.
 
 use bytes::Bytes;
 

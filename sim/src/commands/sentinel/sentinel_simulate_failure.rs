@@ -1,4 +1,4 @@
-//! SENTINEL SIMULATE-FAILURE.
+//! SENTINEL SIMULATE-FAILURE: ends the process at a chosen point of the next failover.
 
 use bytes::Bytes;
 

@@ -1,4 +1,4 @@
-//! SENTINEL SLAVES.
+//! SENTINEL SLAVES name: the older name of SENTINEL REPLICAS.
 
 use bytes::Bytes;
 

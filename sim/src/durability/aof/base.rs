@@ -65,7 +65,7 @@ fn value(out: &mut Vec<u8>, key: &[u8], value: &Value) {
     }
 }
 
-/// Writes the times of fields. Of those with the same time, the last one set comes first.
+/// Writes the expiry times of fields. Of those with the same time, the last one set comes first.
 fn times(out: &mut Vec<u8>, key: &[u8], hash: &Hash) {
     if !hash.has_times() {
         return;

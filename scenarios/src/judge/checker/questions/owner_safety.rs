@@ -39,7 +39,7 @@ pub(in crate::judge::checker) enum Done {
     Overwritten,
 }
 
-/// Such an action of another party.
+/// A [`Done`] of a party that is not the owner.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::judge::checker) struct Foreign {
     pub(in crate::judge::checker) node: Host,

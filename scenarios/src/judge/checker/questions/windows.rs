@@ -155,7 +155,7 @@ fn is_covered(both: &Overlap<'_, Belief>, granted: &[&Overlap<'_, Promise>], by:
         grant.first.lock == both.first.lock && (owners(one, other) || owners(other, one))
     };
     let mut covered = None;
-    // In the order of their beginnings.
+    // The grants come in the order of their beginnings.
     for grant in granted.iter().filter(|grant| of_both(grant) && grant.until + by >= both.from) {
         if grant.from <= covered.unwrap_or(both.from) + by {
             covered = covered.max(Some(grant.until + by));

@@ -364,7 +364,7 @@ impl Commands {
         command
     }
 
-    /// Builds a script about values.
+    /// Builds a call of a script about values of a faster multi-lock.
     fn about_values(&self, source: &str, now: &str, token: &str, lease_ms: u64, number: usize) -> Cmd {
         let mut command = script(&format!("{NOW}{VALUES}{source}"), &[&self.names.lock]);
         command.arg(now).arg(token).arg(lease_ms).arg(number).arg(&self.values);

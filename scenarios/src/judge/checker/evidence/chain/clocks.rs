@@ -8,7 +8,7 @@ use lockstorm_world::time::True;
 use super::{Chain, What, gives};
 use crate::judge::history::{ClockId, Event, EventKind, Fault, Host, Lock, LossCause, Owner, Reason, Wake};
 
-/// The error from which on a clock is wrong for leases, which count milliseconds.
+/// A clock with at least this error is wrong for leases, which count milliseconds.
 const WRONG: Duration = Duration::from_millis(1);
 
 /// A timer is wrong if its error is at least one part in this many of the elapsed time. A client
