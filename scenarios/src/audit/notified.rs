@@ -417,7 +417,7 @@ impl Gentle {
             return self.ask_key(bytes, &["TYPE"], 1, Question::Type(id), &key);
         };
         self.ask_key(bytes, &["PTTL"], 1, Question::Lives(id.clone()), &key);
-        // Both are bounded, also if the key is no lock.
+        // The reply to either command is bounded, even if the key is no lock.
         let words = if is_hash { ["HRANDFIELD", "2", "WITHVALUES"] } else { ["GETRANGE", "0", VALUE_END] };
         self.ask_key(bytes, &words, 1, Question::Value(id, is_hash), &key);
     }

@@ -162,7 +162,7 @@ pub enum Body {
     Gossip {
         /// Reports of other nodes.
         entries: Vec<Gossip>,
-        /// More about the sender.
+        /// Optional facts about the sender, such as its host name and its shard.
         extensions: Extensions,
     },
     /// The id of a node that has failed by the reports of a majority of the masters.

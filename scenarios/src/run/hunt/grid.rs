@@ -77,9 +77,9 @@ pub(super) struct Grid {
 /// The reason why a placement equals an earlier one of the grid.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Same {
-    /// Its host does nothing between the two.
+    /// The host of the fault does nothing between the two starts.
     Gap,
-    /// Both end at the same instant.
+    /// Both placements end at the same instant.
     End,
 }
 

@@ -1,5 +1,6 @@
 //! The reason why a node grants a lock to a second owner within the promise to a first one: the
-//! question of [`windows`](crate::judge::checker::windows) about each double grant.
+//! question of [`windows`](crate::judge::checker::windows) about each double grant. `overlap.rs`
+//! decides if a lock was granted twice.
 
 use std::{ops::Range, time::Duration};
 
