@@ -16,12 +16,11 @@ use super::{
     results::{Output, Print},
 };
 use lockstorm::{
-    file::{scenario::Source, server::Servers},
+    file::{peer::Peer, scenario::Source, server::Servers},
     judge::history::Ended,
     report::chains,
     run::real,
     run::{
-        peer::Peer,
         runner::{Case, Runner, judge},
         tally::tally,
         worklist::work_through,

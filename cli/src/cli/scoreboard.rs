@@ -21,6 +21,7 @@ use super::{
 };
 use lockstorm::{
     file::{
+        peer::Peer,
         scenario::{Source, nearest},
         server::Servers,
     },
@@ -31,7 +32,6 @@ use lockstorm::{
     report::{BoardClaim, CameOut, Cell, Runs, Scoreboard as Board, Tried},
     run::real,
     run::{
-        peer::Peer,
         runner::{Case, Judged, Runner, judge},
         worklist::work_through,
     },

@@ -9,7 +9,7 @@ use super::{
     out::errln,
     results::Output,
 };
-use lockstorm::run::peer::Peer;
+use lockstorm::file::peer::Peer;
 
 /// The default number of runs at a time. Each run starts a process for every client, which is late
 /// on a busy processor.

@@ -10,7 +10,7 @@ pub mod hunt;
 mod late;
 mod node;
 mod operator;
-pub mod peer;
+mod peer;
 mod probe;
 mod process;
 pub mod real;
@@ -51,7 +51,6 @@ use crate::{
 
 use late::Late;
 pub use lockstorm_world::Engine;
-pub use operator::Console;
 use operator::Operated;
 use process::{Planned, Program};
 pub use tap::Captures;

@@ -65,14 +65,14 @@ pub(super) trait Operated {
 /// Commands of an operator at the node's console. They do not pass through the network, but the
 /// node must be running.
 #[derive(Debug, Clone, Default)]
-pub struct Console(Rc<(RefCell<VecDeque<Given>>, Notify)>);
+pub(super) struct Console(Rc<(RefCell<VecDeque<Given>>, Notify)>);
 
 /// A command, and the channel of its reply if a caller waits for one.
 type Given = (Vec<String>, Option<oneshot::Sender<String>>);
 
 impl Console {
     /// Sends a command. The node executes it as soon as it runs.
-    pub fn give(&self, command: Vec<String>) {
+    pub(super) fn give(&self, command: Vec<String>) {
         self.push((command, None));
     }
 
@@ -123,7 +123,7 @@ pub(super) fn options(written: &Written) -> Vec<(String, String)> {
     own.into_iter().chain(written.config.clone()).collect()
 }
 
-/// The commands that send a real server or Sentinel to another host.
+/// The commands whose arguments may name a host to which a real server or Sentinel then connects.
 const LEADING: [&str; 6] = ["REPLICAOF", "SLAVEOF", "MIGRATE", "FAILOVER", "CLUSTER", "SENTINEL"];
 
 /// Replaces the hosts in a command, each followed by a port, by the addresses at which a real

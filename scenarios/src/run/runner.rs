@@ -14,6 +14,7 @@ use lockstorm_world::TraceRetention;
 
 use crate::{
     file::{
+        peer::Peer,
         plan::Plan,
         scenario::{Compared, SEEDS_MAX, Scenario, Source, Variant},
         server::Servers,
@@ -25,11 +26,8 @@ use crate::{
         verdict::{Count, Finding, Match, Verdict},
     },
     report::{self, Entry, Link, Report},
+    run::worklist::{work_in_order, work_through},
     run::{Captures, Engine, Outcome, monitored, run},
-    run::{
-        peer::Peer,
-        worklist::{work_in_order, work_through},
-    },
 };
 
 /// The scenarios and seeds to run, and the options.

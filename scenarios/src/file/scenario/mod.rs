@@ -237,10 +237,10 @@ impl Default for Run {
 }
 
 /// The most seeds that one command tries. All results are kept in memory until the end.
-pub const SEEDS_MAX: u64 = 1_000_000;
+pub(crate) const SEEDS_MAX: u64 = 1_000_000;
 
 /// The names that lockstorm reserves for itself: the guarded resource.
-pub const RESERVED: &[&str] = &["resource"];
+pub(crate) const RESERVED: &[&str] = &["resource"];
 
 /// Returns the spelling of a value in scenario files, such as `read-write`.
 pub fn word(name: impl Serialize) -> String {

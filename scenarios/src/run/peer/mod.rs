@@ -17,7 +17,7 @@ pub(crate) use self::{
     protocol::{InitLock, Request},
 };
 
-pub use crate::file::peer::{Can, Hello, Peer};
+use crate::file::peer::{Can, Hello, Peer};
 
 impl Peer {
     /// Starts the process once, and reads its hello.
