@@ -291,7 +291,7 @@ impl<G: Got> Acquisition<G> {
     async fn explained(&self, error: Error) -> Error {
         let Self { session, kind, key, .. } = self;
         let call = kind.call(&self.request());
-        explained(session, kind.rights(), key, call.keys(), error).await
+        explained(session, kind.rights(), key, &call.keys(), error).await
     }
 
     /// As [`Acquisition::undo`]. Returns `error`, the reason, and makes it definite if the undo

@@ -133,7 +133,7 @@ pub(crate) async fn give_back(
         Ok(done) => done,
         Err(error) => {
             let keys = call(&[]);
-            return Err(Box::pin(explained(session, kind.rights(), key, keys.keys(), error)).await);
+            return Err(Box::pin(explained(session, kind.rights(), key, &keys.keys(), error)).await);
         }
     };
     match done.reply {

@@ -344,7 +344,7 @@ impl<G> OnMaster<G> {
     async fn look(&self) -> Result<Option<Taken>> {
         let Some(look) = self.kind.look(&self.key) else { return Ok(None) };
         let looked = self.router()?.run_unconfirmed(&look).await;
-        self.kind.read_look(&self.or_explained(look.keys(), looked).await?).map(Some)
+        self.kind.read_look(&self.or_explained(&look.keys(), looked).await?).map(Some)
     }
 
     /// Passes `done` through. If it is an error that the user's missing rights to `keys` explain,
@@ -431,7 +431,7 @@ impl<G: OfLock> sealed::Single for OnMaster<G> {
         let now_ms = millis(self.session.env().wall().0);
         let call = self.kind.force_release(&self.key, now_ms, router.publish());
         let done = router.run_repeatable(&call).await;
-        match self.or_explained(call.keys(), done).await? {
+        match self.or_explained(&call.keys(), done).await? {
             Value::Int(freed) => Ok(freed == 1),
             other => Err(Error::unexpected(&other)),
         }

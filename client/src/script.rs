@@ -1,5 +1,8 @@
 //! Lua scripts, and calls of them.
 
+use std::fmt::Display;
+use std::io::Write;
+
 use redis::Cmd;
 
 use crate::wire::Slot;
@@ -16,8 +19,12 @@ impl Script {
     }
 
     /// Makes a call of this script with these keys; add arguments with [`Call::arg`].
-    pub(crate) fn call<K: Into<String>>(&'static self, keys: impl IntoIterator<Item = K>) -> Call {
-        Call { script: self, keys: keys.into_iter().map(Into::into).collect(), args: Vec::new() }
+    pub(crate) fn call<K: AsRef<str>>(&'static self, keys: impl IntoIterator<Item = K>) -> Call {
+        let (words, ends) = (Vec::with_capacity(256), Vec::with_capacity(8));
+        let call = Call { script: self, words, ends, keys: 0 };
+        let mut call = keys.into_iter().fold(call, |call, key| call.bytes(key.as_ref().as_bytes()));
+        call.keys = call.ends.len();
+        call
     }
 }
 
@@ -25,53 +32,68 @@ impl Script {
 #[derive(Clone)]
 pub(crate) struct Call {
     script: &'static Script,
-    keys: Vec<String>,
-    args: Vec<Vec<u8>>,
+    /// The keys and arguments, one after the other in one buffer: every lock makes two calls.
+    words: Vec<u8>,
+    /// The end of each word.
+    ends: Vec<usize>,
+    /// The number of keys, which come first.
+    keys: usize,
 }
 
 impl Call {
-    pub(crate) fn arg(self, arg: impl ToString) -> Self {
-        self.bytes(arg.to_string())
+    pub(crate) fn arg(mut self, arg: impl Display) -> Self {
+        write!(self.words, "{arg}").expect("a vector takes everything");
+        self.ends.push(self.words.len());
+        self
     }
 
     /// Adds an argument that need not be text.
-    pub(crate) fn bytes(mut self, arg: impl Into<Vec<u8>>) -> Self {
-        self.args.push(arg.into());
+    pub(crate) fn bytes(mut self, arg: impl AsRef<[u8]>) -> Self {
+        self.words.extend_from_slice(arg.as_ref());
+        self.ends.push(self.words.len());
         self
+    }
+
+    /// Returns the keys, then the arguments.
+    fn words(&self) -> impl Iterator<Item = &[u8]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, end)| &self.words[begin..*end])
+    }
+
+    fn names(&self) -> impl Iterator<Item = &str> {
+        self.words().take(self.keys).map(|key| std::str::from_utf8(key).expect("keys are text"))
     }
 
     /// Returns the slot of the keys, which all have the same.
     pub(crate) fn slot(&self) -> Slot {
-        self.keys.first().map_or(Slot(0), |key| Slot::of(key))
+        self.key().map_or(Slot(0), Slot::of)
     }
 
     pub(crate) fn key(&self) -> Option<&str> {
-        self.keys.first().map(String::as_str)
+        self.names().next()
     }
 
-    pub(crate) fn keys(&self) -> &[String] {
-        &self.keys
+    pub(crate) fn keys(&self) -> Vec<String> {
+        self.names().map(ToOwned::to_owned).collect()
     }
 
     /// Turns this call of a release script, whose last key is the latch, into a call of `script`:
     /// the same script with `without_latch.lua` before it.
-    pub(crate) fn without_latch(self, script: &'static Script) -> Self {
-        let count = self.keys.len();
-        let mut keys = self.keys.into_iter();
-        let own = keys.next().into_iter().collect();
-        let beside = keys.map(String::into_bytes);
-        let args = std::iter::once(count.to_string().into_bytes()).chain(beside).chain(self.args).collect();
-        Self { script, keys: own, args }
+    pub(crate) fn without_latch(&self, script: &'static Script) -> Self {
+        let beside = self.words().skip(1).take(self.keys.saturating_sub(1));
+        let args = self.words().skip(self.keys);
+        beside.chain(args).fold(script.call(self.key()).arg(self.keys), Self::bytes)
     }
 
     /// Returns two of the keys that have different slots, if any.
     pub(crate) fn divided(&self) -> Option<(&str, &str)> {
-        let other = self.keys.iter().find(|key| Slot::of(key) != self.slot())?;
-        Some((self.keys.first()?, other))
+        let (first, slot) = (self.key()?, self.slot());
+        let other = self.names().find(|key| Slot::of(key) != slot)?;
+        Some((first, other))
     }
 
     /// Makes the command with the script's hash, which is the usual way.
-    pub(crate) fn evalsha(&self) -> Cmd {
+    pub(crate) fn request(&self) -> Cmd {
         self.command("EVALSHA", &self.script.sha)
     }
 
@@ -82,12 +104,13 @@ impl Call {
     }
 
     fn command(&self, name: &str, script: &str) -> Cmd {
-        let arguments = 3 + self.keys.len() + self.args.len();
-        let texts = self.keys.iter().map(String::len).chain(self.args.iter().map(Vec::len));
         // The rest is the number of keys: reserve 8 bytes for it.
-        let size = name.len() + script.len() + texts.sum::<usize>() + 8;
-        let mut command = Cmd::with_capacity(arguments, size);
-        command.arg(name).arg(script).arg(self.keys.len()).arg(&self.keys).arg(&self.args);
+        let size = name.len() + script.len() + self.words.len() + 8;
+        let mut command = Cmd::with_capacity(3 + self.ends.len(), size);
+        command.arg(name).arg(script).arg(self.keys);
+        for word in self.words() {
+            command.arg(word);
+        }
         command
     }
 }

@@ -165,8 +165,8 @@ impl<T: Send + 'static> Caller<T> {
     pub(crate) async fn turn<'s>(&mut self, session: &'s Session) -> Result<impl Drop + Send + 's> {
         let is_instant = self.limit == WaitLimit::For(Duration::ZERO);
         let is_over = self.is_gone() || session.ctx.work.is_closing();
-        if is_instant
-            && !is_over
+        if !is_over
+            && (is_instant || !self.has_given_up())
             && let Ok(permit) = session.asks.try_acquire()
         {
             return Ok(permit);

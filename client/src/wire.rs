@@ -197,16 +197,22 @@ impl Slot {
     }
 }
 
-/// Computes CRC-16/XMODEM, as Redis Cluster specifies.
+/// Computes CRC-16/XMODEM, as Redis Cluster specifies. The table holds the result for each byte.
 fn crc16(bytes: &[u8]) -> u16 {
-    bytes.iter().fold(0, |crc, byte| {
-        (0..8).fold(
-            crc ^ u16::from(*byte) << 8,
-            |crc: u16, _| {
-                if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 }
-            },
-        )
-    })
+    const TABLE: [u16; 256] = {
+        let (mut table, mut byte) = ([0; 256], 0_u16);
+        while byte < 256 {
+            let (mut crc, mut bit) = (byte << 8, 0);
+            while bit < 8 {
+                crc = if crc & 0x8000 == 0 { crc << 1 } else { crc << 1 ^ 0x1021 };
+                bit += 1;
+            }
+            table[byte as usize] = crc;
+            byte += 1;
+        }
+        table
+    };
+    bytes.iter().fold(0, |crc, byte| crc << 8 ^ TABLE[usize::from((crc >> 8).to_be_bytes()[1] ^ byte)])
 }
 
 #[cfg(test)]

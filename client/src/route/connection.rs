@@ -228,7 +228,7 @@ impl Connection {
     /// replies. With `asking` an ASKING precedes the script, so that a node that is importing the
     /// slot accepts it.
     pub(crate) async fn run(&self, call: &Call, then: &[Cmd], asking: bool) -> Result<(Value, Vec<Value>)> {
-        match self.run_command(call.evalsha(), then, asking).await {
+        match self.run_command(call.request(), then, asking).await {
             Err(error) if error.is_server("NOSCRIPT") => {
                 Box::pin(self.run_command(call.eval(), then, asking)).await
             }

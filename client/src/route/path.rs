@@ -120,7 +120,9 @@ impl Router {
     /// Refuses a call whose keys are in different slots of a cluster. A name with a brace but no
     /// hash tag, such as `a{b`, has its companion keys in other slots than its own.
     pub(super) fn check(&self, call: &Call) -> Result<()> {
-        if let (true, Some((one, other))) = (self.route.divides(), call.divided()) {
+        if self.route.divides()
+            && let Some((one, other)) = call.divided()
+        {
             return Err(Error::config(format!(
                 "a cluster keeps {one} and {other} in different slots, and no script has both: name the lock without braces, or \
                  with a hash tag"

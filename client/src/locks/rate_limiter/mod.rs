@@ -301,7 +301,7 @@ impl Wanted for Permits {
         let done = session.router.run_remembered(&call, Confirm::AsConfigured, &persistence).await;
         let reply = match done {
             Ok(done) => done.reply,
-            Err(error) => return Err(self.limiter.0.explained(call.keys(), error).await),
+            Err(error) => return Err(self.limiter.0.explained(&call.keys(), error).await),
         };
         match reply {
             Value::Nil => Ok(Answer::Got(())),

@@ -71,7 +71,7 @@ impl Counter {
     /// Runs a script that may run twice without harm.
     pub(crate) async fn run_repeatable(&self, call: &Call) -> Result<Value> {
         match self.router()?.run_repeatable(call).await {
-            Err(error) => Err(self.explained(call.keys(), error).await),
+            Err(error) => Err(self.explained(&call.keys(), error).await),
             done => done,
         }
     }
@@ -153,7 +153,7 @@ async fn run_once(
         Ok(done) => done,
         Err(error) => {
             let written = call(&[]);
-            return Err(Box::pin(explained(session, rights, key, written.keys(), error)).await);
+            return Err(Box::pin(explained(session, rights, key, &written.keys(), error)).await);
         }
     };
     if done.is_final {
