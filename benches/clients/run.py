@@ -3,8 +3,8 @@
 
     benches/clients/run.py [--rounds N] [--millis N] [--threads N] [CLIENT ..]
 
-Each client is a process that lives through the whole run, so that a JVM is warm: ours, the crates rslock and redlock, and
-Redisson. Prints, for each workload, the medians of the rounds: acquisitions with their releases per second, microseconds of
+Each client is a process that lives through the whole run, so that a JVM is warm: ours, ours with its string lock
+(`strings`), the crates rslock and redlock, and Redisson. Prints, for each workload, the medians of the rounds: acquisitions with their releases per second, microseconds of
 the client's processor time for each and of the server's, and how long an acquisition took; and the ratio of ours to each of
 the others. Of all tasks on one lock it prints the hand-offs per second: a grant to the task that has just released the lock is
 none. `--threads` is for the
@@ -24,7 +24,7 @@ sys.path.insert(0, str(HERE.parent))
 
 from throughput import TARGET, Server  # noqa: E402
 
-RUST = ["lockstorm", "rslock", "redlock"]
+RUST = ["lockstorm", "strings", "rslock", "redlock"]
 CLIENTS = [*RUST, "redisson"]
 # What is played, with so many tasks, and which clients can.
 WORKLOADS = [("cycles", tasks, CLIENTS) for tasks in (1, 16, 64)]

@@ -315,6 +315,9 @@ impl<G: Got> Wanted for Acquisition<G> {
             return Err(owner.trouble.last().unwrap_or_else(|| config.no_reply()).made_definite());
         };
         let _turn = caller.turn(&session).await?;
+        if kind.refuses_holder() && owner.holds().iter().any(|hold| hold.is_valid()) {
+            return Err(Error::definite(ErrorKind::AlreadyHeld));
+        }
         // The call may depend on the servers, for example on their publish command.
         session.router.ready().await?;
         let call = kind.call(&self.request());

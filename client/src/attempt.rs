@@ -89,6 +89,12 @@ pub(crate) trait Attempt: Send + Sync + 'static {
         None
     }
 
+    /// For kinds that do not nest and whose reply does not name the holder: returns true. The client
+    /// then refuses an owner by the holds that it knows.
+    fn refuses_holder(&self) -> bool {
+        false
+    }
+
     /// For kinds that publish a number of permits: returns true if this waiter wants more than one.
     /// A message may then be too little for it and enough for another.
     fn wants_several(&self) -> bool {
@@ -143,8 +149,15 @@ pub(crate) trait Lease: Send + Sync + 'static {
 
     /// Writes the call that releases one level. It replies 1 or more if the lock is free now, 0 if
     /// a level remains, nil if the lock was not held. The latch is the last key before the spent
-    /// latches.
+    /// latches. A call that the server does not [remember](Lease::is_remembered) has no latch, and
+    /// replies 1 if the lock is free now, 0 if it was not held.
     fn release(&self, unlock: &Unlock<'_>) -> Call;
+
+    /// Returns true if the server remembers a release by a latch, so that a repeat of the request
+    /// takes no other level. A kind without levels needs no latch.
+    fn is_remembered(&self) -> bool {
+        true
+    }
 
     /// Returns the script for a user who may not use the latch. `None` for kinds that such a user
     /// cannot acquire in the first place.

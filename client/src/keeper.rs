@@ -120,6 +120,19 @@ pub(crate) async fn give_back(
             publish: session.router.publish(),
         })
     };
+    if !kind.is_remembered() {
+        let done = session.router.run_persistently(&call(&[]), confirm, &persistence).await;
+        trouble.end();
+        return match done {
+            Ok(Remembered { reply: Value::Int(1), .. }) => Ok(true),
+            // If nothing is held after a lost reply, the earlier request has released it.
+            Ok(Remembered { reply: Value::Int(0), was_lost, .. }) => Ok(was_lost),
+            Ok(Remembered { reply, .. }) => Err(Error::unexpected(&reply)),
+            Err(error) => {
+                Err(Box::pin(explained(session, kind.rights(), key, &call(&[]).keys(), error)).await)
+            }
+        };
+    }
     let counted = kind.counted(key).map(|channel| (session.hub.listening(&channel), channel));
     let mut done = run_with_spent(session, slot, confirm, &persistence, call).await;
     if let (true, Some(script)) = (is_refused(&done), kind.release_without_latch()) {

@@ -120,7 +120,8 @@
 //! * `unlock()`, `forceUnlock()`: [`Guard::release`], [`Handle::force_release`];
 //! * `isHeldByCurrentThread()`, `isLocked()`: [`Guard::is_valid`], [`Handle::is_locked`];
 //! * without a counterpart in Redisson: [`Guard::forget`] and [`adopt`](Handle::adopt) hand a hold
-//!   over to another process, and [`with`](Handle::with) releases the lock in any case;
+//!   over to another process, [`with`](Handle::with) releases the lock in any case, and a
+//!   [string lock](Client::string_lock) costs the server least;
 //! * `getHoldCount()`, `remainTimeToLive()`: [`Handle::hold_count`], [`Handle::remaining`];
 //! * `lockAndGetToken()`: [`FencedGuard::token`];
 //! * `lockWatchdogTimeout`, `fairLockWaitTimeout`: [`Builder::watchdog_timeout`],

@@ -82,6 +82,13 @@ pub(crate) static SPIN: Rights = Rights {
     commands: "pttl hexists hincrby hget pexpire get set del exists",
 };
 
+pub(crate) static STRING: Rights = Rights {
+    object: "a string lock",
+    keys: &[own],
+    channels: &[],
+    commands: "set get del pttl pexpire exists",
+};
+
 pub(crate) static READ_WRITE: Rights = Rights {
     object: "a read-write lock",
     keys: &[own, suffix_tag, companions, rw_channel, latches],
@@ -167,13 +174,14 @@ mod tests {
     use super::*;
 
     /// The objects by the constructors of their handles.
-    const OBJECTS: [(&str, &Rights); 13] = [
+    const OBJECTS: [(&str, &Rights); 14] = [
         ("Client::lock", &LOCK),
         ("Client::non_reentrant_lock", &LOCK),
         ("Client::fair_lock", &FAIR),
         ("Client::non_reentrant_fair_lock", &FAIR),
         ("Client::fenced_lock", &FENCED),
         ("Client::spin_lock", &SPIN),
+        ("Client::string_lock", &STRING),
         ("Client::rw_lock", &READ_WRITE),
         ("Client::faster_multi_lock", &FASTER_MULTI),
         ("Client::semaphore", &SEMAPHORE),

@@ -20,18 +20,35 @@ impl Script {
 
     /// Makes a call of this script with these keys; add arguments with [`Call::arg`].
     pub(crate) fn call<K: AsRef<str>>(&'static self, keys: impl IntoIterator<Item = K>) -> Call {
-        let (words, ends) = (Vec::with_capacity(256), Vec::with_capacity(8));
-        let call = Call { script: self, words, ends, keys: 0 };
-        let mut call = keys.into_iter().fold(call, |call, key| call.bytes(key.as_ref().as_bytes()));
-        call.keys = call.ends.len();
-        call
+        Call::of(Work::Script { script: self, command: None }, keys)
+    }
+
+    /// As [`Script::call`], for a script that does what `command` does with the same keys and
+    /// arguments. That command stands for the script on servers that have it.
+    pub(crate) fn call_or_command<K: AsRef<str>>(
+        &'static self,
+        command: &'static str,
+        keys: impl IntoIterator<Item = K>,
+    ) -> Call {
+        Call::of(Work::Script { script: self, command: Some(command) }, keys)
     }
 }
 
-/// One call of a script: the request to send, and to send again after a lost reply.
+/// The work that a call requests.
+#[derive(Clone, Copy)]
+enum Work {
+    Script {
+        script: &'static Script,
+        /// A command that does the same.
+        command: Option<&'static str>,
+    },
+    Command(&'static str),
+}
+
+/// One call of a script or command: the request to send, and to send again after a lost reply.
 #[derive(Clone)]
 pub(crate) struct Call {
-    script: &'static Script,
+    work: Work,
     /// The keys and arguments, one after the other in one buffer: every lock makes two calls.
     words: Vec<u8>,
     /// The end of each word.
@@ -41,6 +58,19 @@ pub(crate) struct Call {
 }
 
 impl Call {
+    /// Makes a call of a plain command with these keys.
+    pub(crate) fn command<K: AsRef<str>>(name: &'static str, keys: impl IntoIterator<Item = K>) -> Self {
+        Self::of(Work::Command(name), keys)
+    }
+
+    fn of<K: AsRef<str>>(work: Work, keys: impl IntoIterator<Item = K>) -> Self {
+        let (words, ends) = (Vec::with_capacity(256), Vec::with_capacity(8));
+        let call = Self { work, words, ends, keys: 0 };
+        let mut call = keys.into_iter().fold(call, |call, key| call.bytes(key.as_ref().as_bytes()));
+        call.keys = call.ends.len();
+        call
+    }
+
     pub(crate) fn arg(mut self, arg: impl Display) -> Self {
         write!(self.words, "{arg}").expect("a vector takes everything");
         self.ends.push(self.words.len());
@@ -92,22 +122,46 @@ impl Call {
         Some((first, other))
     }
 
-    /// Makes the command with the script's hash, which is the usual way.
+    /// Makes the request as it is usually sent: a script by its hash.
     pub(crate) fn request(&self) -> Cmd {
-        self.command("EVALSHA", &self.script.sha)
+        match self.work {
+            Work::Script { script, .. } => self.script("EVALSHA", &script.sha),
+            Work::Command(name) => self.named(name),
+        }
     }
 
-    /// Makes the command with the script's text, for a server that does not know the script yet. It
-    /// caches the script.
+    /// Makes the request that the server understands even if it does not know the script yet: the
+    /// script with its text, which the server then caches.
     pub(crate) fn eval(&self) -> Cmd {
-        self.command("EVAL", self.script.text)
+        match self.work {
+            Work::Script { script, .. } => self.script("EVAL", script.text),
+            Work::Command(name) => self.named(name),
+        }
     }
 
-    fn command(&self, name: &str, script: &str) -> Cmd {
+    /// Makes the command that stands for the script on servers that have it.
+    pub(crate) fn instead(&self) -> Option<Cmd> {
+        match self.work {
+            Work::Script { command, .. } => Some(self.named(command?)),
+            Work::Command(_) => None,
+        }
+    }
+
+    fn script(&self, name: &str, script: &str) -> Cmd {
         // The rest is the number of keys: reserve 8 bytes for it.
         let size = name.len() + script.len() + self.words.len() + 8;
         let mut command = Cmd::with_capacity(3 + self.ends.len(), size);
         command.arg(name).arg(script).arg(self.keys);
+        self.with_words(command)
+    }
+
+    fn named(&self, name: &str) -> Cmd {
+        let mut command = Cmd::with_capacity(1 + self.ends.len(), name.len() + self.words.len());
+        command.arg(name);
+        self.with_words(command)
+    }
+
+    fn with_words(&self, mut command: Cmd) -> Cmd {
         for word in self.words() {
             command.arg(word);
         }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use lockstorm_client::Client;
+use lockstorm_client::{Client, Lock};
 use redlock::RedLock;
 use rslock::LockManager;
 use tokio::io::{AsyncBufReadExt, BufReader};
@@ -26,6 +26,8 @@ const LEASE: Duration = Duration::from_secs(30);
 #[derive(Clone)]
 enum Subject {
     Lockstorm(Client),
+    /// Our client with its string lock, whose requests are those of rslock.
+    Strings(Client),
     Rslock(LockManager),
     Redlock(Arc<RedLock>),
 }
@@ -34,9 +36,14 @@ impl Subject {
     async fn connect(client: &str, url: &str) -> Result<Self, Failure> {
         Ok(match client {
             "lockstorm" => Self::Lockstorm(Client::connect(url).await?),
+            "strings" => Self::Strings(Client::connect(url).await?),
             "rslock" => Self::Rslock(LockManager::new(vec![url])),
             "redlock" => Self::Redlock(Arc::new(RedLock::new(vec![url]))),
-            _ => return Err(format!("no client {client}; there are lockstorm, rslock, redlock").into()),
+            _ => {
+                return Err(
+                    format!("no client {client}; there are lockstorm, strings, rslock, redlock").into()
+                );
+            }
         })
     }
 }
@@ -88,17 +95,7 @@ impl Board {
     }
 }
 
-async fn lockstorm(
-    client: Client,
-    workload: Workload,
-    task: usize,
-    board: Arc<Board>,
-) -> Result<Vec<Duration>, Failure> {
-    let lock = match workload {
-        Workload::Cycles => client.lock(&format!("own:{task}")),
-        Workload::HandOffs => client.lock("plain"),
-        Workload::FairHandOffs => client.fair_lock("fair"),
-    };
+async fn lockstorm(lock: Lock, task: usize, board: Arc<Board>) -> Result<Vec<Duration>, Failure> {
     let mut waits = Vec::new();
     while board.is_open() {
         let begun = Instant::now();
@@ -107,6 +104,15 @@ async fn lockstorm(
         guard.release().await?;
     }
     Ok(waits)
+}
+
+/// The lock of this task, of the kind that the workload wants.
+fn lock_of(client: &Client, workload: Workload, task: usize) -> Lock {
+    match workload {
+        Workload::Cycles => client.lock(&format!("own:{task}")),
+        Workload::HandOffs => client.lock("plain"),
+        Workload::FairHandOffs => client.fair_lock("fair"),
+    }
 }
 
 /// The key's name for clients without kinds of locks.
@@ -172,7 +178,12 @@ async fn measure(
     for task in 0..tasks {
         let board = board.clone();
         match subject.clone() {
-            Subject::Lockstorm(client) => running.spawn(lockstorm(client, workload, task, board)),
+            Subject::Lockstorm(client) => {
+                running.spawn(lockstorm(lock_of(&client, workload, task), task, board))
+            }
+            Subject::Strings(client) => {
+                running.spawn(lockstorm(client.string_lock(&name(workload, task)?), task, board))
+            }
             Subject::Rslock(manager) => running.spawn(rslock(manager, workload, task, board)),
             Subject::Redlock(manager) => {
                 running.spawn_blocking(move || redlock(&manager, workload, task, &board))

@@ -6,6 +6,7 @@ mod fenced;
 mod fair;
 mod non_reentrant;
 mod spin;
+mod string;
 pub(crate) mod read_write;
 pub(crate) mod semaphore;
 pub(crate) mod permit_semaphore;

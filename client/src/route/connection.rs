@@ -228,6 +228,19 @@ impl Connection {
     /// replies. With `asking` an ASKING precedes the script, so that a node that is importing the
     /// slot accepts it.
     pub(crate) async fn run(&self, call: &Call, then: &[Cmd], asking: bool) -> Result<(Value, Vec<Value>)> {
+        if self.may_compare()
+            && let Some(command) = call.instead()
+        {
+            match Box::pin(self.run_command(command, then, asking)).await {
+                // The user may have the rights that the script needs.
+                Err(error) if error.is_unknown_command() || error.is_server("NOPERM") => {
+                    self.cannot_compare();
+                }
+                // For the script, a key of another kind is no error.
+                Err(error) if error.is_server("WRONGTYPE") => {}
+                done => return done,
+            }
+        }
         match self.run_command(call.request(), then, asking).await {
             Err(error) if error.is_server("NOSCRIPT") => {
                 Box::pin(self.run_command(call.eval(), then, asking)).await

@@ -192,6 +192,11 @@ async fn non_reentrant_fair() {
 }
 
 #[tokio::test]
+async fn string() {
+    refuses_its_owner(|clients| clients[0].string_lock("stock")).await;
+}
+
+#[tokio::test]
 async fn redlock() {
     answers_as_every_kind(majority, no_token).await;
 }

@@ -32,6 +32,7 @@ mod replicas;
 mod rights;
 mod semaphore;
 mod spin_and_non_reentrant;
+mod string;
 mod turns;
 #[path = "../support/mod.rs"]
 mod support;

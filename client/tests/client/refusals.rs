@@ -117,6 +117,7 @@ async fn all(client: &Client, held: &str) -> Vec<One> {
         lock("lock", c.lock(&name("lock")), c.lock("lock")).await,
         lock("fair", c.fair_lock(&name("fair")), c.fair_lock("fair")).await,
         lock("spin", c.spin_lock(&name("spin")), c.spin_lock("spin")).await,
+        lock("string", c.string_lock(&name("string")), c.string_lock("string")).await,
         lock("read", c.rw_lock(&name("read")).read(), c.rw_lock("read").read()).await,
         lock("written", c.rw_lock(&name("written")).write(), c.rw_lock("written").write()).await,
         lock("non-reentrant", c.non_reentrant_lock(&name("alone")), c.non_reentrant_lock("alone")).await,
@@ -238,7 +239,7 @@ async fn the_refusal_is_the_error_of_who_has_no_more_time() {
             };
             // The server refuses a plain SET, a write, with READONLY, and scripts with the other
             // code.
-            let is_plain_write = object == "Redlock" && code == "MASTERDOWN";
+            let is_plain_write = ["Redlock", "string"].contains(&object) && code == "MASTERDOWN";
             let said = if is_plain_write { "READONLY" } else { code };
             assert!(error.to_string().contains(said), "{object} under {code}: {error}");
             assert!(error.is_transient(), "{object} under {code}: {error}");
@@ -273,6 +274,7 @@ fn all_again(client: &Client) -> Vec<(&'static str, Doing)> {
         ("fair", again(c.fair_lock("held fair"))),
         ("fenced", again(c.fenced_lock("held fenced"))),
         ("spin", again(c.spin_lock("held spin"))),
+        ("string", again(c.string_lock("held string"))),
         ("read", again(c.rw_lock("held read").write())),
         ("written", again(c.rw_lock("held written").write())),
         ("non-reentrant", again(c.non_reentrant_lock("held alone"))),

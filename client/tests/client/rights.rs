@@ -91,6 +91,7 @@ impl Row {
                 mine.fenced_lock("stock").last_token().await.map(drop)
             }
             "Client::spin_lock" => live(mine.spin_lock("stock"), other.spin_lock("stock"), true).await,
+            "Client::string_lock" => live(mine.string_lock("stock"), other.string_lock("stock"), false).await,
             "Client::rw_lock" => {
                 let (mine, other) = (mine.rw_lock("stock"), other.rw_lock("stock"));
                 live(mine.write(), other.write(), true).await?;
@@ -248,12 +249,14 @@ async fn what_was_acquired_could_not_be_given_back() {
         gives_back(url, client.non_reentrant_fair_lock("stock"), false).await;
         gives_back(url, client.fenced_lock("stock"), true).await;
         gives_back(url, client.spin_lock("stock"), true).await;
+        gives_back(url, client.string_lock("stock"), false).await;
         gives_back(url, client.rw_lock("stock").read(), true).await;
         gives_back(url, client.rw_lock("stock").write(), true).await;
         gives_back(url, client.faster_multi_lock("stock", ["one", "other"]), true).await;
         leaves_another_alone(url, client.lock("stock")).await;
         leaves_another_alone(url, client.fair_lock("stock")).await;
         leaves_another_alone(url, client.spin_lock("stock")).await;
+        leaves_another_alone(url, client.string_lock("stock")).await;
         leaves_another_alone(url, client.rw_lock("stock").write()).await;
         leaves_another_alone(url, client.faster_multi_lock("stock", ["one", "other"])).await;
 

@@ -128,6 +128,7 @@ async fn every_object_on(program: &Program, topology: Topology) {
         stage.lock("fair", |client| client.fair_lock("fair")),
         stage.lock("fenced", |client| client.fenced_lock("fenced")),
         stage.lock("spin", |client| client.spin_lock("spin")),
+        stage.lock("string", |client| client.string_lock("string")),
         stage.lock("non-reentrant", |client| client.non_reentrant_lock("non-reentrant")),
         stage.lock("non-reentrant fair", |client| client.non_reentrant_fair_lock("non-reentrant fair")),
         stage.lock("faster multi", |client| client.faster_multi_lock("group", ["a", "b"])),
