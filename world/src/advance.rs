@@ -13,7 +13,7 @@ impl World {
         match &self.fabric {
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.enter_turmoil(),
-            Fabric::Event(_) | Fabric::Real => {
+            Fabric::Event | Fabric::Real => {
                 let runtime = self.runtime.clone();
                 // Software may look for the runtime while it is made, so it is made inside.
                 runtime.block_on(async { self.hosts.iter_mut().for_each(Host::start) });
@@ -26,7 +26,7 @@ impl World {
         match &self.fabric {
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.run_in_ticks(until),
-            Fabric::Event(_) | Fabric::Real => {
+            Fabric::Event | Fabric::Real => {
                 let runtime = self.runtime.clone();
                 runtime.block_on(self.drive(until))
             }
@@ -38,7 +38,7 @@ impl World {
         match &self.fabric {
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => self.start_on_turmoil(host),
-            Fabric::Event(_) | Fabric::Real => self.hosts[host].start(),
+            Fabric::Event | Fabric::Real => self.hosts[host].start(),
         }
     }
 

@@ -9,8 +9,6 @@ use std::{
     time::Duration,
 };
 
-use turmoil_net::{HostId, KernelConfig, Net};
-
 #[cfg(feature = "turmoil")]
 use crate::turmoil::Turmoil;
 use crate::{
@@ -187,7 +185,7 @@ impl Builder {
     /// Returns the world at true zero, with every host about to start.
     ///
     /// # Panics
-    /// If another world exists on this thread, or a link or clocks name a host that does not exist.
+    /// If a link or clocks name a host that does not exist.
     pub fn build(self) -> World {
         let entropy = Entropy::new(self.seed);
         let loop_waker = Arc::new(LoopWaker::default());
@@ -201,6 +199,8 @@ impl Builder {
             loop_waker: loop_waker.clone(),
             panic: Mutex::new(None),
             names: Mutex::default(),
+            ips: Mutex::default(),
+            busy: Mutex::default(),
             addresses: Mutex::new(self.addresses),
             engine: self.engine,
             protocol: self.protocol,
@@ -209,27 +209,27 @@ impl Builder {
         });
         let count = self.hosts.len();
         let names = self.hosts.iter().map(|(name, _)| name.as_str());
-        let (fabric, addresses) = match self.engine {
-            Engine::Event => events(names),
+        let (fabric, addresses): (Fabric, Vec<IpAddr>) = match self.engine {
+            Engine::Event => (Fabric::Event, virtual_addresses(names)),
             #[cfg(feature = "turmoil")]
             Engine::Turmoil => {
                 let (turmoil, addresses) = Turmoil::new(self.seed, names);
-                let addresses = addresses.into_iter().map(|address| (None, address)).collect();
                 (Fabric::Turmoil(Box::new(turmoil)), addresses)
             }
-            Engine::Real => (Fabric::Real, (0..count).map(|index| (None, real_address(index))).collect()),
+            Engine::Real => (Fabric::Real, (0..count).map(real_address).collect()),
         };
         let mut clocks = self.clocks;
         let mut hosts: Vec<Host> = Vec::with_capacity(count);
         for (index, (name, software)) in self.hosts.into_iter().enumerate() {
-            let (id, address) = addresses[index];
+            let address = addresses[index];
             let clock = clocks
                 .remove(&name)
                 .unwrap_or_else(|| Clock::new(self.epoch, Monotonic::ZERO, Boottime::ZERO));
-            let machine = Machine::new(index, name.into(), shared.clone(), clock);
+            let machine = Machine::new(index, name.into(), shared.clone(), clock, address);
             shared.names.lock().expect("a new lock").insert(address, machine.name.clone());
+            shared.ips.lock().expect("a new lock").insert(machine.name.clone(), address);
             shared.real.lock().expect("a new lock").hosts.insert(machine.name.clone(), index);
-            hosts.push(Host::new(machine, id, address, software));
+            hosts.push(Host::new(machine, address, software));
         }
         assert!(clocks.is_empty(), "clocks of unknown hosts: {:?}", clocks.keys());
         let mut links: Vec<Link> = (0..count * count).map(|_| Link::new(self.latency)).collect();
@@ -253,16 +253,19 @@ impl Builder {
     }
 }
 
-/// Returns lockstorm's own network between hosts of these names, with the id and address of each.
-fn events<'a>(names: impl Iterator<Item = &'a str>) -> (Fabric, Vec<(Option<HostId>, IpAddr)>) {
-    // Retransmission counts calls instead of time, so it is disabled; links never lose a packet
-    // anyway. The receive buffer is large because only a single read of half of it reopens a closed
-    // window. Packets may be large because splitting messages costs time and changes nothing on
-    // links that keep order.
-    let config = KernelConfig::default().retx_threshold(u32::MAX).recv_buf_cap(256 << 20).mtu(60_000);
-    let mut net = Net::with_config(config);
-    let addresses = names.map(|name| (Some(net.add_host(name)), net.lookup(name))).collect();
-    (Fabric::Event(net.enter()), addresses)
+/// Returns the address of each host in virtual time: the one that its name is, or the next of a
+/// private network.
+fn virtual_addresses<'a>(names: impl Iterator<Item = &'a str>) -> Vec<IpAddr> {
+    let mut next = 1_u16;
+    names
+        .map(|name| {
+            name.parse().unwrap_or_else(|_| {
+                let [high, low] = next.to_be_bytes();
+                next += 1;
+                IpAddr::from([192, 168, high, low])
+            })
+        })
+        .collect()
 }
 
 /// Returns the loopback address of a host in real time, in which all hosts are this machine, by the

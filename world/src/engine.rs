@@ -3,8 +3,7 @@
 /// The part of a world that advances time and delivers packets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Engine {
-    /// lockstorm's own timeline over `turmoil-net`: it jumps from event to event, to the
-    /// nanosecond.
+    /// lockstorm's own timeline and sockets: it jumps from event to event, to the nanosecond.
     #[default]
     Event,
     /// `turmoil`, which runs every host once in each millisecond. A world behaves as on lockstorm's

@@ -1,13 +1,11 @@
 //! The engine under one world, with its state: lockstorm's own network, or `turmoil`.
 
-use turmoil_net::EnterGuard;
-
 #[cfg(feature = "turmoil")]
 use crate::turmoil::Turmoil;
 
 /// The engine of one world.
 pub(crate) enum Fabric {
-    Event(EnterGuard),
+    Event,
     #[cfg(feature = "turmoil")]
     Turmoil(Box<Turmoil>),
     Real,

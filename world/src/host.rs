@@ -17,7 +17,6 @@ use std::{
 };
 
 use tokio::task::LocalSet;
-use turmoil_net::HostId;
 
 use crate::{
     cause::Cause,
@@ -365,8 +364,6 @@ impl ClockFaults {
 /// A host as the world sees it.
 pub(crate) struct Host {
     pub(crate) machine: Arc<Machine>,
-    /// The network identity of its code, if `turmoil-net` carries the world.
-    net: Option<HostId>,
     pub(crate) address: IpAddr,
     software: Software,
     tasks: Option<LocalSet>,
@@ -390,10 +387,9 @@ pub(crate) struct Host {
 }
 
 impl Host {
-    pub(crate) fn new(machine: Machine, net: Option<HostId>, address: IpAddr, software: Software) -> Self {
+    pub(crate) fn new(machine: Machine, address: IpAddr, software: Software) -> Self {
         Self {
             machine: Arc::new(machine),
-            net,
             address,
             software,
             tasks: None,
@@ -438,15 +434,8 @@ impl Host {
         self.tasks.is_some()
     }
 
-    fn act(&self) {
-        if let Some(net) = self.net {
-            turmoil_net::set_current(net);
-        }
-    }
-
     /// Starts its software.
     pub(crate) fn start(&mut self) {
-        self.act();
         self.life = Arc::new(Life { incarnation: self.started, ..Life::default() });
         self.started += 1;
         self.crashed = false;
@@ -476,9 +465,6 @@ impl Host {
             return;
         }
         let Some(tasks) = &mut self.tasks else { return };
-        if let Some(net) = self.net {
-            turmoil_net::set_current(net);
-        }
         loop {
             while let Some(task) = lock(&self.life.spawned).pop_front() {
                 tasks.spawn_local(Loud { task, machine: self.machine.clone() });
@@ -512,9 +498,8 @@ impl Host {
         drop(self.tasks.take());
     }
 
-    /// Drops its tasks under its own network identity, because their destructors close sockets.
+    /// Drops its tasks; their destructors close sockets.
     pub(crate) fn end(&mut self, how: &'static str) {
-        self.act();
         self.drop_tasks();
         let never_run = std::mem::take(&mut *lock(&self.life.spawned));
         drop(never_run);

@@ -89,6 +89,8 @@
 //! | `entropy` | one seed, many streams of random numbers |
 //! | `clock` | clocks that run fast, step, slew and freeze |
 //! | `trace` | the trace and its fingerprint |
+//! | `packet` | a packet between two kernels |
+//! | `kernel` | the sockets of a host in virtual time |
 //! | `conn` | a connection in real time |
 //! | `payload` | the packets and the data that links carry |
 //! | `link` | one direction between two hosts: latency, cuts, losses |
@@ -98,6 +100,7 @@
 //! | `wire` | a connection on the engine of `turmoil` |
 //! | `machine` | the part of a host that outlives its software |
 //! | `proxy` | the far end of a connection in real time |
+//! | `virtual_socket` | sockets in virtual time |
 //! | `turmoil_socket` | sockets on the engine of `turmoil` |
 //! | `socket` | sockets on any engine |
 //! | `host` | a host, from inside and from outside |
@@ -130,6 +133,10 @@ mod clock;
 
 mod trace;
 
+mod packet;
+
+mod kernel;
+
 mod conn;
 
 mod payload;
@@ -148,6 +155,8 @@ mod wire;
 mod machine;
 
 mod proxy;
+
+mod virtual_socket;
 
 #[cfg(feature = "turmoil")]
 mod turmoil_socket;

@@ -1,6 +1,6 @@
-//! A link: one direction between two hosts. It is always first in, first out, because a TCP
-//! receiver of `turmoil-net` drops segments that arrive out of order, without retransmission. So a
-//! loss is a delay here, and packets wait during a cut, as with retransmission.
+//! A link: one direction between two hosts. It is always first in, first out, because the kernels
+//! of hosts drop packets that arrive out of order, and never send one again. So a loss is a delay
+//! here, and packets wait during a cut, as with retransmission.
 
 use std::{
     collections::{BTreeMap, BTreeSet, VecDeque},
@@ -165,15 +165,19 @@ impl Link {
         (self.delay, self.loss_per_million) = (Duration::ZERO, 0);
     }
 
-    /// Puts a packet onto the link; returns its arrival unless a fault interferes.
-    pub(crate) fn send(&mut self, now: True, number: u64, payload: Payload, stream: &mut Stream) -> True {
+    /// Draws the arrival of the next packet unless a fault interferes, for [`Link::send`].
+    pub(crate) fn arrival(&mut self, now: True, stream: &mut Stream) -> True {
         let mut due = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
             due += RETRANSMISSION;
         }
         self.last_due = self.last_due.max(due);
-        self.queue.push_back(InFlight { due: self.last_due, number, payload });
         self.last_due
+    }
+
+    /// Puts a packet onto the link, with the arrival that was drawn for it.
+    pub(crate) fn send(&mut self, due: True, number: u64, payload: Payload) {
+        self.queue.push_back(InFlight { due, number, payload });
     }
 
     /// Returns the arrival and the number of the next packet.
@@ -283,7 +287,8 @@ mod tests {
         for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
             let mut link = Link::new(Latency::Fixed(Duration::from_millis(1)));
             let mut stream = Entropy::new(1).stream("network");
-            link.send(True::ZERO, 1, Payload::OnTurmoil, &mut stream);
+            let due = link.arrival(True::ZERO, &mut stream);
+            link.send(due, 1, Payload::OnTurmoil);
             link.reopen(True::from_millis(healed), &mut stream);
             assert_eq!(link.head(), Some((True::from_millis(arrives), 1)), "healed at {healed} ms");
         }

@@ -5,7 +5,7 @@ use std::{
     any::Any,
     collections::{BTreeMap, VecDeque},
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     sync::{
         Arc, Mutex, Weak,
         atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering},
@@ -19,16 +19,17 @@ use tokio::sync::Notify;
 use crate::wire::OnTurmoil;
 use crate::{
     clock::Clock,
-    conn::{Conn, Sent},
+    conn::{self, Conn},
     control::Control,
     engine::Engine,
     entropy::{Entropy, Stream},
+    kernel::Kernel,
     lock::lock,
     loop_waker::LoopWaker,
     protocol::NewProtocol,
     rule::Rules,
     time::{Monotonic, True},
-    trace::{Event, HostName, Trace},
+    trace::{Event, HostName, Sent, Trace},
 };
 
 /// The payload of a panic.
@@ -46,6 +47,10 @@ pub(crate) struct Shared {
     pub(crate) loop_waker: Arc<LoopWaker>,
     pub(crate) panic: Mutex<Option<Panic>>,
     pub(crate) names: Mutex<BTreeMap<IpAddr, HostName>>,
+    /// The address of each host in virtual time.
+    pub(crate) ips: Mutex<BTreeMap<HostName, IpAddr>>,
+    /// The hosts whose kernels have something to collect.
+    pub(crate) busy: Mutex<Vec<usize>>,
     /// The hosts behind the additional addresses, by address.
     pub(crate) addresses: Mutex<BTreeMap<String, String>>,
     pub(crate) engine: Engine,
@@ -53,7 +58,7 @@ pub(crate) struct Shared {
     pub(crate) protocol: Option<NewProtocol>,
     /// With real sockets: the real addresses of hosts' ports, and the host of each real socket.
     pub(crate) real: Mutex<RealPorts>,
-    pub(crate) sent: Arc<Sent>,
+    pub(crate) sent: Arc<conn::Sent>,
 }
 
 impl Shared {
@@ -65,6 +70,20 @@ impl Shared {
     /// this name.
     pub(crate) fn dialed_by(&self, name: &str) -> String {
         lock(&self.addresses).get(name).cloned().unwrap_or_else(|| name.to_owned())
+    }
+
+    /// Returns the address of the host with this name, or the address that the name is.
+    ///
+    /// # Errors
+    /// `NotFound` if there is none.
+    pub(crate) fn address_of(&self, name: &str) -> io::Result<IpAddr> {
+        if let Some(address) = lock(&self.ips).get(name) {
+            return Ok(*address);
+        }
+        if name == "localhost" {
+            return Ok(Ipv4Addr::LOCALHOST.into());
+        }
+        name.parse().map_err(|_| no_host(name))
     }
 
     /// Returns the host and port that a dialed name and port lead to: those behind a door, or the
@@ -87,13 +106,17 @@ impl Shared {
         let real = &mut *lock(&self.real);
         let known = |name: &str| {
             let found = real.hosts.get_key_value(name).map(|(name, &index)| (index, name.clone()));
-            found.ok_or_else(|| io::Error::new(io::ErrorKind::NotFound, format!("no host is called {name}")))
+            found.ok_or_else(|| no_host(name))
         };
         let conn = Conn::new(self.sent.clone(), known(from)?, known(host)?, port);
         real.conns.retain(|conn| conn.strong_count() > 0);
         real.conns.push(Arc::downgrade(&conn));
         Ok(conn)
     }
+}
+
+fn no_host(name: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::NotFound, format!("no host is called {name}"))
 }
 
 /// The real addresses of this machine behind the ports of the world, and the connections between
@@ -156,12 +179,24 @@ pub(crate) struct Machine {
     pub(crate) next_number: AtomicU64,
     pub(crate) random: Mutex<Stream>,
     pub(crate) queued: AtomicBool,
+    /// Its sockets in virtual time.
+    pub(crate) kernel: Mutex<Kernel>,
     #[cfg(feature = "turmoil")]
     pub(crate) on_turmoil: OnTurmoil,
 }
 
 impl Machine {
-    pub(crate) fn new(index: usize, name: HostName, shared: Arc<Shared>, clock: Clock) -> Self {
+    pub(crate) fn new(
+        index: usize,
+        name: HostName,
+        shared: Arc<Shared>,
+        clock: Clock,
+        address: IpAddr,
+    ) -> Self {
+        let address = match address {
+            IpAddr::V4(address) => address,
+            IpAddr::V6(_) => Ipv4Addr::UNSPECIFIED,
+        };
         let random = Mutex::new(shared.entropy.stream(&format!("hosts/{name}")));
         Self {
             index,
@@ -174,6 +209,7 @@ impl Machine {
             next_number: AtomicU64::new(0),
             random,
             queued: AtomicBool::new(false),
+            kernel: Mutex::new(Kernel::new(address)),
             #[cfg(feature = "turmoil")]
             on_turmoil: OnTurmoil::default(),
         }
@@ -183,6 +219,29 @@ impl Machine {
         let now = self.shared.now();
         let reading = lock(&self.clock).read(now);
         lock(&self.shared.trace).push(now, Some((self.name.clone(), reading)), event);
+    }
+
+    pub(crate) fn record_sent(&self, sent: &Sent<'_>) {
+        let now = self.shared.now();
+        let reading = lock(&self.clock).read(now);
+        lock(&self.shared.trace).push_sent(now, (&self.name, reading), sent);
+    }
+
+    /// Lends the kernel for one call, and wakes the tasks that the call concerns.
+    pub(crate) fn kernel<T>(&self, call: impl FnOnce(&mut Kernel) -> T) -> T {
+        let mut kernel = lock(&self.kernel);
+        let out = call(&mut kernel);
+        if kernel.is_busy() && !kernel.is_known_busy {
+            kernel.is_known_busy = true;
+            lock(&self.shared.busy).push(self.index);
+        }
+        let mut woken = kernel.take_woken();
+        drop(kernel); // a wake may drop a task, and its sockets with it
+        while let Some(waker) = woken {
+            waker.wake();
+            woken = lock(&self.kernel).take_woken();
+        }
+        out
     }
 
     pub(crate) fn monotonic(&self) -> Monotonic {

@@ -1,52 +1,60 @@
 //! The network of the world: moves packets from a host's kernel onto a link, and from the link into
 //! another host's kernel.
 
-use std::{
-    cmp::Reverse,
-    net::{IpAddr, SocketAddr},
-};
-
-use bytes::Bytes;
-use turmoil_net::{NetstatState, Packet, TcpFlags, TcpSegment, Transport};
+use std::{cmp::Reverse, net::IpAddr};
 
 use crate::{
     conn::Side,
     fabric::Fabric,
     lock::lock,
+    packet::{Kind, Packet},
     payload::Payload,
     proxy,
     time::True,
     timeline::World,
-    trace::{Event, HostName},
+    trace::Sent,
 };
 
 impl World {
     /// Moves the packets that the hosts have sent onto the links.
     pub(crate) fn collect(&mut self) {
-        let net = match &self.fabric {
-            Fabric::Event(net) => net,
+        match &self.fabric {
+            Fabric::Event => {}
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => return self.collect_from_turmoil(),
             Fabric::Real => return self.collect_from_real(),
-        };
-        let mut outbox = std::mem::take(&mut self.outbox);
-        net.egress_all(&mut outbox);
-        for packet in outbox.drain(..) {
-            let (Some(&from), Some(&to)) =
-                (self.by_address.get(&packet.src), self.by_address.get(&packet.dst))
-            else {
-                continue; // no host has this address: as on a real network, there is no answer
-            };
-            if self.hosts[from].crashed {
-                continue;
-            }
-            let number = self.packets;
-            self.packets += 1;
-            let due = self.send(from, to, number, Payload::Packet(packet.clone()));
-            let event = packet_event(&packet, self.hosts[to].machine.name.clone(), due);
-            self.hosts[from].machine.record(event);
         }
-        self.outbox = outbox;
+        let mut busy = std::mem::take(&mut *lock(&self.shared.busy));
+        busy.sort_unstable();
+        for &from in &busy {
+            let mut outbox = std::mem::take(&mut self.outbox);
+            self.hosts[from].machine.kernel(|kernel| {
+                kernel.is_known_busy = false;
+                kernel.collect(&mut outbox);
+            });
+            outbox.drain(..).for_each(|packet| self.put_on_link(from, packet));
+            self.outbox = outbox;
+        }
+        busy.clear();
+        let mut since = lock(&self.shared.busy);
+        busy.append(&mut since);
+        *since = busy; // its memory serves again
+    }
+
+    fn put_on_link(&mut self, from: usize, packet: Packet) {
+        let Some(&to) = self.by_address.get(&IpAddr::V4(*packet.to.ip())) else {
+            return; // no host has this address: as on a real network, there is no answer
+        };
+        if self.hosts[from].crashed {
+            return;
+        }
+        let number = self.packets;
+        self.packets += 1;
+        let due = self.arrival(from, to);
+        let (name, machine) = (&self.hosts[to].machine.name, &self.hosts[from].machine);
+        let ports = (packet.from.port(), packet.to.port());
+        machine.record_sent(&Sent { to: name, ports, flags: packet.flags(), payload: &packet.payload, due });
+        self.send(from, to, due, number, Payload::Packet(packet));
     }
 
     /// Moves the payloads of connections in real time onto the links.
@@ -59,20 +67,26 @@ impl World {
             if !self.hosts[from].crashed {
                 let number = self.packets;
                 self.packets += 1;
-                self.send(from, to, number, Payload::Real(conn, carried));
+                let due = self.arrival(from, to);
+                self.send(from, to, due, number, Payload::Real(conn, carried));
             }
         }
     }
 
-    /// Puts a packet on its link; returns its arrival unless a fault interferes.
-    pub(crate) fn send(&mut self, from: usize, to: usize, number: u64, payload: Payload) -> True {
+    /// Draws the arrival of a packet unless a fault interferes, for [`World::send`].
+    pub(crate) fn arrival(&mut self, from: usize, to: usize) -> True {
         let (index, now) = (from * self.hosts.len() + to, self.now());
+        self.links[index].arrival(now, &mut self.network)
+    }
+
+    /// Puts a packet on its link, with the arrival that was drawn for it.
+    pub(crate) fn send(&mut self, from: usize, to: usize, due: True, number: u64, payload: Payload) {
+        let index = from * self.hosts.len() + to;
         let empty = self.links[index].head().is_none();
-        let due = self.links[index].send(now, number, payload, &mut self.network);
+        self.links[index].send(due, number, payload);
         if empty {
             self.schedule(index);
         }
-        due
     }
 
     fn is_open(&self, index: usize) -> bool {
@@ -102,11 +116,10 @@ impl World {
             let head = self.links[index].take().expect("it has a head");
             self.steps += 1;
             let (from, to) = (index / self.hosts.len(), index % self.hosts.len());
-            let (from, to) = (&self.hosts[from].machine.name, &self.hosts[to].machine.name);
-            lock(&self.shared.trace).note(now, to, Some(from));
+            let (from, to_name) = (&self.hosts[from].machine.name, &self.hosts[to].machine.name);
+            lock(&self.shared.trace).note(now, to_name, Some(from));
             match (&mut self.fabric, head.payload) {
-                (Fabric::Event(_), Payload::Packet(packet)) if resets_half_open(&packet) => {}
-                (Fabric::Event(net), Payload::Packet(packet)) => net.deliver(packet),
+                (Fabric::Event, Payload::Packet(packet)) => self.deliver_to(to, packet),
                 #[cfg(feature = "turmoil")]
                 (Fabric::Turmoil(turmoil), _) => turmoil.release(head.number),
                 (Fabric::Real, Payload::Real(conn, carried)) => match index % self.hosts.len() == conn.to {
@@ -139,19 +152,11 @@ impl World {
     /// retransmissions by the kernel, and no kernel retransmits for an abandoned attempt.
     fn forget_given_up(&mut self, index: usize) {
         // `turmoil` itself drops such a request on arrival.
-        let Fabric::Event(_) = &self.fabric else { return };
-        let sockets = turmoil_net::netstat(self.hosts[index / self.hosts.len()].address).entries;
+        let Fabric::Event = &self.fabric else { return };
+        let kernel = lock(&self.hosts[index / self.hosts.len()].machine.kernel);
         self.links[index].retain(|payload| {
             let Payload::Packet(packet) = payload else { return true };
-            match &packet.payload {
-                Transport::Tcp(segment) if segment.flags.syn && !segment.flags.ack => {
-                    sockets.iter().any(|socket| {
-                        let peer = SocketAddr::new(packet.dst, segment.dst_port);
-                        socket.local.port() == segment.src_port && socket.peer == Some(peer)
-                    })
-                }
-                _ => true,
-            }
+            packet.kind != Kind::Syn || kernel.is_connected(packet.from.port(), packet.to)
         });
     }
 
@@ -184,8 +189,8 @@ impl World {
             }
             return;
         }
-        let net = match &self.fabric {
-            Fabric::Event(net) => net,
+        match &self.fabric {
+            Fabric::Event => {}
             #[cfg(feature = "turmoil")]
             Fabric::Turmoil(_) => {
                 let wires = lock(&self.hosts[host].machine.on_turmoil.wires).clone();
@@ -193,55 +198,24 @@ impl World {
                 return wires.filter(|wire| which(wire.peer())).for_each(|wire| wire.abort());
             }
             Fabric::Real => unreachable!("the connections of real time were closed above"),
-        };
-        let sockets = turmoil_net::netstat(self.hosts[host].address).entries;
-        for (local, peer) in sockets.into_iter().filter_map(|socket| Some((socket.local, socket.peer?))) {
-            let reset = reset(peer, local);
-            if which(peer.ip()) && !resets_half_open(&reset) {
-                net.deliver(reset);
+        }
+        let ends = lock(&self.hosts[host].machine.kernel).ends();
+        for (local, peer) in ends {
+            if which(IpAddr::V4(*peer.ip())) && !local.ip().is_loopback() {
+                self.deliver_to(host, Packet::reset(peer, local));
             }
         }
     }
-}
 
-/// Returns true if a packet would reset a connection that its receiver has not finished opening.
-/// The receiving kernel would keep such a socket, closed but bound, beyond the host's end: no
-/// software owns it, and closing the listener closes only sockets that are half open. No one could
-/// listen at that port again. A socket that is left half open is closed with the listener.
-fn resets_half_open(packet: &Packet) -> bool {
-    let Transport::Tcp(segment) = &packet.payload else { return false };
-    let peer = SocketAddr::new(packet.src, segment.src_port);
-    segment.flags.rst
-        && turmoil_net::netstat(packet.dst).entries.iter().any(|socket| {
-            socket.local.port() == segment.dst_port
-                && socket.peer == Some(peer)
-                && socket.state == Some(NetstatState::SynReceived)
-        })
-}
-
-/// Returns a reset as the kernel of `from` would send it to `to`.
-fn reset(from: SocketAddr, to: SocketAddr) -> Packet {
-    let flags = TcpFlags { rst: true, ..TcpFlags::default() };
-    let (src_port, dst_port) = (from.port(), to.port());
-    let segment = TcpSegment { src_port, dst_port, seq: 0, ack: 0, flags, window: 0, payload: Bytes::new() };
-    Packet { src: from.ip(), dst: to.ip(), ttl: 64, payload: Transport::Tcp(segment) }
-}
-
-fn packet_event(packet: &Packet, to: HostName, due: True) -> Event {
-    let (source_port, destination_port, flags, payload) = match &packet.payload {
-        Transport::Udp(datagram) => (datagram.src_port, datagram.dst_port, "UDP", &datagram.payload),
-        Transport::Tcp(segment) => {
-            let TcpFlags { syn, ack, fin, rst, .. } = segment.flags;
-            let flags = match (syn, fin, rst, ack) {
-                (_, _, true, _) => "RST",
-                (true, _, _, true) => "SYN ACK",
-                (true, ..) => "SYN",
-                (_, true, ..) => "FIN",
-                _ if segment.payload.is_empty() => "ACK",
-                _ => "DATA",
-            };
-            (segment.src_port, segment.dst_port, flags, &segment.payload)
-        }
-    };
-    Event::Packet { to, source_port, destination_port, flags, payload: payload.clone(), due }
+    /// Hands a packet to the kernel of a host. A reset of a connection that is not yet established
+    /// is lost: the kernel would keep such a connection, closed but bound, beyond the host's end,
+    /// because no software owns it, and closing the listener closes only those that are half open.
+    /// No one could listen at that port again.
+    fn deliver_to(&self, host: usize, packet: Packet) {
+        self.hosts[host].machine.kernel(|kernel| {
+            if !kernel.resets_half_open(&packet) {
+                kernel.deliver(packet);
+            }
+        });
+    }
 }

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use turmoil_net::Packet;
-
-use crate::conn::{Carried, Conn};
+use crate::{
+    conn::{Carried, Conn},
+    packet::Packet,
+};
 
 /// A packet on a link.
 #[derive(Debug)]

@@ -2,14 +2,13 @@
 
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr},
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
 };
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use turmoil_net::shim::tokio::net as events;
 
 #[cfg(feature = "turmoil")]
 use crate::turmoil_socket;
@@ -18,6 +17,7 @@ use crate::{
     engine::Engine,
     lock::lock,
     machine::{Machine, RealListener},
+    virtual_socket,
 };
 
 /// A connection between two hosts, or of a host with itself.
@@ -26,7 +26,7 @@ pub struct TcpStream(Kind);
 
 #[derive(Debug)]
 enum Kind {
-    Events(events::TcpStream),
+    Virtual(virtual_socket::Stream),
     #[cfg(feature = "turmoil")]
     Turmoil(turmoil_socket::Stream),
     /// A connection within a host, or one accepted by a listener, in real time.
@@ -39,7 +39,7 @@ enum Kind {
 macro_rules! each_kind {
     ($kind:expr, $stream:ident => $does:expr) => {
         match $kind {
-            Kind::Events($stream) => $does,
+            Kind::Virtual($stream) => $does,
             #[cfg(feature = "turmoil")]
             Kind::Turmoil($stream) => $does,
             Kind::Real($stream) => $does,
@@ -49,11 +49,11 @@ macro_rules! each_kind {
 }
 
 impl TcpStream {
-    pub(crate) async fn connect(machine: &Machine, host: &str, port: u16) -> io::Result<TcpStream> {
+    pub(crate) async fn connect(machine: &Arc<Machine>, host: &str, port: u16) -> io::Result<TcpStream> {
         let (host, port) = machine.shared.behind(host, port);
         let host = &*host;
         let kind = match machine.shared.engine {
-            Engine::Event => Kind::Events(events::TcpStream::connect((host, port)).await?),
+            Engine::Event => Kind::Virtual(virtual_socket::Stream::connect(machine, host, port).await?),
             Engine::Real if host == &*machine.name => Kind::Real(connect_within(machine, port).await?),
             Engine::Real => Kind::Dialed(Dialed::open(machine.conn_to(host, port)?).await?),
             #[cfg(feature = "turmoil")]
@@ -126,7 +126,7 @@ impl AsyncWrite for TcpStream {
 pub struct TcpListener(Listening);
 
 enum Listening {
-    Events(events::TcpListener),
+    Virtual(virtual_socket::Listener),
     #[cfg(feature = "turmoil")]
     Turmoil(turmoil_socket::Listener),
     Real(tokio::net::TcpListener),
@@ -134,11 +134,13 @@ enum Listening {
 
 impl TcpListener {
     pub(crate) async fn bind(machine: &Arc<Machine>, port: u16) -> io::Result<TcpListener> {
-        let address = (IpAddr::from([0, 0, 0, 0]), port);
         let kind = match machine.shared.engine {
-            Engine::Event => Listening::Events(events::TcpListener::bind(address).await?),
+            Engine::Event => Listening::Virtual(virtual_socket::Listener::bind(machine, port)?),
             #[cfg(feature = "turmoil")]
-            Engine::Turmoil => Listening::Turmoil(turmoil_socket::Listener::bind(machine, address).await?),
+            Engine::Turmoil => {
+                let address = (std::net::IpAddr::from([0, 0, 0, 0]), port);
+                Listening::Turmoil(turmoil_socket::Listener::bind(machine, address).await?)
+            }
             Engine::Real => {
                 let listener = tokio::net::TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
                 let (host, address) = (machine.name.to_string(), listener.local_addr()?);
@@ -158,9 +160,9 @@ impl TcpListener {
     /// Those of a real `accept`.
     pub async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
         let (kind, peer) = match &self.0 {
-            Listening::Events(listener) => {
+            Listening::Virtual(listener) => {
                 let (stream, peer) = listener.accept().await?;
-                (Kind::Events(stream), peer)
+                (Kind::Virtual(stream), peer)
             }
             Listening::Real(listener) => {
                 let (stream, peer) = listener.accept().await?;

@@ -10,7 +10,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
     fmt,
     future::{Future, poll_fn},
-    net::IpAddr,
+    net::{IpAddr, Ipv4Addr},
     panic::resume_unwind,
     pin::pin,
     rc::Rc,
@@ -20,16 +20,17 @@ use std::{
 };
 
 use tokio::{runtime::Runtime, time::Instant};
-use turmoil_net::Packet;
 
 use crate::{
     clock::Clock,
     control::Control,
     fabric::Fabric,
     host::{Host, HostState},
+    kernel::Kernel,
     link::Link,
     lock::lock,
     machine::Shared,
+    packet::Packet,
     time::True,
     trace::{Activity, Fingerprint, Record},
 };
@@ -91,7 +92,7 @@ pub type StateHook = Box<dyn FnMut(True, &str, HostState, HostState)>;
 /// Called with the instant of the next known event, when nothing more happens at the present one.
 pub type LullHook = Box<dyn FnMut(True)>;
 
-/// A simulated world. It lives on one thread, and a thread has one world at a time.
+/// A simulated world. It lives on one thread.
 pub struct World {
     pub(crate) runtime: Rc<Runtime>,
     /// tokio's clock at true zero.
@@ -180,6 +181,12 @@ impl World {
     /// Returns the IP address of a host; `None` if no host has this name.
     pub fn address(&self, host: &str) -> Option<IpAddr> {
         self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| h.address)
+    }
+
+    /// Returns the number of open sockets of a host in virtual time; `None` if no host has this
+    /// name.
+    pub fn sockets(&self, host: &str) -> Option<usize> {
+        self.hosts.iter().find(|h| *h.machine.name == *host).map(|h| lock(&h.machine.kernel).sockets())
     }
 
     /// Returns the fingerprint of everything that has happened so far.
@@ -391,6 +398,10 @@ impl Drop for World {
             if self.hosts[host].is_up() {
                 self.end(host, "the end of the world");
             }
+            // Connections that linger hold wakers, and these their host.
+            let kernel = &self.hosts[host].machine.kernel;
+            let sockets = std::mem::replace(&mut *lock(kernel), Kernel::new(Ipv4Addr::UNSPECIFIED));
+            drop(sockets);
         }
     }
 }

@@ -59,22 +59,7 @@ impl Record {
     /// Appends the stable byte form from which the fingerprint is computed: integers little-endian,
     /// texts and bytes with their length in front, one tag per kind of event.
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let int = |out: &mut Vec<u8>, n: i64| out.extend_from_slice(&n.to_le_bytes());
-        let bytes = |out: &mut Vec<u8>, bytes: &[u8]| {
-            out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-            out.extend_from_slice(bytes);
-        };
-        int(out, self.at.as_nanos());
-        match &self.host {
-            None => out.push(0),
-            Some((name, reading)) => {
-                out.push(1);
-                bytes(out, name.as_bytes());
-                int(out, reading.wall.as_nanos());
-                int(out, reading.monotonic.as_nanos());
-                int(out, reading.boottime.as_nanos());
-            }
-        }
+        head(out, self.at, self.host.as_ref().map(|(name, reading)| (name, reading)));
         match &self.event {
             Event::Started { incarnation } => {
                 out.push(0);
@@ -86,13 +71,8 @@ impl Record {
                 bytes(out, how.as_bytes());
             }
             Event::Packet { to, source_port, destination_port, flags, payload, due } => {
-                out.push(3);
-                bytes(out, to.as_bytes());
-                out.extend_from_slice(&source_port.to_le_bytes());
-                out.extend_from_slice(&destination_port.to_le_bytes());
-                bytes(out, flags.as_bytes());
-                bytes(out, payload);
-                int(out, due.as_nanos());
+                let ports = (*source_port, *destination_port);
+                Sent { to, ports, flags, payload, due: *due }.encode(out);
             }
             Event::Fault { verb } => {
                 out.push(4);
@@ -120,6 +100,58 @@ impl Record {
                 bytes(out, detail.as_bytes());
             }
         }
+    }
+}
+
+fn int(out: &mut Vec<u8>, n: i64) {
+    out.extend_from_slice(&n.to_le_bytes());
+}
+
+fn bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+/// Appends the stable form of the time and the host of a record.
+fn head(out: &mut Vec<u8>, at: True, host: Option<(&HostName, &Reading)>) {
+    int(out, at.as_nanos());
+    match host {
+        None => out.push(0),
+        Some((name, reading)) => {
+            out.push(1);
+            bytes(out, name.as_bytes());
+            int(out, reading.wall.as_nanos());
+            int(out, reading.monotonic.as_nanos());
+            int(out, reading.boottime.as_nanos());
+        }
+    }
+}
+
+/// A packet that was put on a link, in the words of [`Event::Packet`].
+pub(crate) struct Sent<'a> {
+    pub(crate) to: &'a HostName,
+    /// The ports of the source and of the destination.
+    pub(crate) ports: (u16, u16),
+    pub(crate) flags: &'static str,
+    pub(crate) payload: &'a Bytes,
+    pub(crate) due: True,
+}
+
+impl Sent<'_> {
+    fn encode(&self, out: &mut Vec<u8>) {
+        out.push(3);
+        bytes(out, self.to.as_bytes());
+        out.extend_from_slice(&self.ports.0.to_le_bytes());
+        out.extend_from_slice(&self.ports.1.to_le_bytes());
+        bytes(out, self.flags.as_bytes());
+        bytes(out, self.payload);
+        int(out, self.due.as_nanos());
+    }
+
+    fn event(&self) -> Event {
+        let (source_port, destination_port) = self.ports;
+        let (to, payload) = (self.to.clone(), self.payload.clone());
+        Event::Packet { to, source_port, destination_port, flags: self.flags, payload, due: self.due }
     }
 }
 
@@ -234,10 +266,7 @@ impl Trace {
         let record = Record { number: self.next, at, host, event };
         self.next += 1;
         record.encode(&mut self.buffer);
-        if self.buffer.len() >= 4096 {
-            self.hasher.update(&self.buffer);
-            self.buffer.clear();
-        }
+        self.hash_full_buffer();
         let packet = matches!(record.event, Event::Packet { .. });
         if self.hooked && !packet {
             self.unseen.push_back(record.clone());
@@ -252,6 +281,29 @@ impl Trace {
                     self.records.pop_front();
                 }
             }
+        }
+    }
+
+    /// Records a packet. Most packets are not kept, and leave nothing but their bytes in the
+    /// fingerprint.
+    pub(crate) fn push_sent(&mut self, at: True, host: (&HostName, Reading), sent: &Sent<'_>) {
+        match self.keep {
+            TraceRetention::All | TraceRetention::Last(_) => {
+                self.push(at, Some((host.0.clone(), host.1)), sent.event());
+            }
+            TraceRetention::Nothing | TraceRetention::Events => {
+                self.next += 1;
+                head(&mut self.buffer, at, Some((host.0, &host.1)));
+                sent.encode(&mut self.buffer);
+                self.hash_full_buffer();
+            }
+        }
+    }
+
+    fn hash_full_buffer(&mut self) {
+        if self.buffer.len() >= 4096 {
+            self.hasher.update(&self.buffer);
+            self.buffer.clear();
         }
     }
 

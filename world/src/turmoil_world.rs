@@ -118,7 +118,8 @@ impl World {
             if self.hosts[from].crashed {
                 continue;
             }
-            let due = self.send(from, to, number, Payload::OnTurmoil);
+            let due = self.arrival(from, to);
+            self.send(from, to, due, number, Payload::OnTurmoil);
             let (to, source_port) = (Arc::clone(&self.hosts[to].machine.name), source.port());
             let destination_port = destination.port();
             let event = Event::Packet { to, source_port, destination_port, flags, payload, due };
