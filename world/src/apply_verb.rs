@@ -59,6 +59,7 @@ impl World {
                 let host = self.host(host, &verb)?;
                 if self.hosts[host].is_up() {
                     self.hosts[host].ask_to_stop();
+                    self.stopping = true;
                 }
             }
             Verb::Restart { host } => {

@@ -200,6 +200,7 @@ impl Builder {
             panic: Mutex::new(None),
             names: Mutex::default(),
             ips: Mutex::default(),
+            retimed: Mutex::default(),
             busy: Mutex::default(),
             addresses: Mutex::new(self.addresses),
             engine: self.engine,

@@ -102,7 +102,7 @@ impl HostCtx {
     /// Wakes `waker` at an instant of true time, as a [`HostCtx::wire_delay`] until then would.
     pub fn wake_at(&self, at: True, waker: Waker) {
         let number = self.machine.next_number.fetch_add(1, Ordering::Relaxed);
-        self.machine.next_due_known.store(false, Ordering::Relaxed);
+        self.machine.timers_changed();
         let before = lock(&self.machine.timers).insert((Alarm::Wire(at), number), waker);
         drop(before);
     }
@@ -259,7 +259,7 @@ pub struct Sleep {
 impl Sleep {
     fn forget(&mut self) {
         if let Some(timer) = self.timer.take() {
-            self.machine.next_due_known.store(false, Ordering::Relaxed);
+            self.machine.timers_changed();
             let waker = lock(&self.machine.timers).remove(&(self.alarm, timer));
             drop(waker); // not under the lock: it may be the last hold on a task with timers of its own
         }
@@ -275,7 +275,7 @@ impl Future for Sleep {
         }
         let machine = self.machine.clone();
         let timer = *self.timer.get_or_insert_with(|| machine.next_number.fetch_add(1, Ordering::Relaxed));
-        machine.next_due_known.store(false, Ordering::Relaxed);
+        machine.timers_changed();
         let before = lock(&machine.timers).insert((self.alarm, timer), cx.waker().clone());
         drop(before);
         Poll::Pending

@@ -49,6 +49,8 @@ pub(crate) struct Shared {
     pub(crate) names: Mutex<BTreeMap<IpAddr, HostName>>,
     /// The address of each host in virtual time.
     pub(crate) ips: Mutex<BTreeMap<HostName, IpAddr>>,
+    /// The hosts whose timers or clocks have changed.
+    pub(crate) retimed: Mutex<Vec<usize>>,
     /// The hosts whose kernels have something to collect.
     pub(crate) busy: Mutex<Vec<usize>>,
     /// The hosts behind the additional addresses, by address.
@@ -172,10 +174,10 @@ pub(crate) struct Machine {
     pub(crate) shared: Arc<Shared>,
     pub(crate) clock: Mutex<Clock>,
     pub(crate) timers: Mutex<Timers>,
-    /// The time of the next timer, in nanoseconds of true time; recomputed when a timer or the
-    /// clock has changed.
+    /// The time of the next timer, in nanoseconds of true time, as the world knows it.
     next_due: AtomicI64,
-    pub(crate) next_due_known: AtomicBool,
+    /// Set while the world knows that a timer or the clock has changed.
+    timers_changed: AtomicBool,
     pub(crate) next_number: AtomicU64,
     pub(crate) random: Mutex<Stream>,
     pub(crate) queued: AtomicBool,
@@ -204,8 +206,8 @@ impl Machine {
             shared,
             clock: Mutex::new(clock),
             timers: Mutex::default(),
-            next_due: AtomicI64::new(0),
-            next_due_known: AtomicBool::new(false),
+            next_due: AtomicI64::new(True::MAX.as_nanos()),
+            timers_changed: AtomicBool::new(false),
             next_number: AtomicU64::new(0),
             random,
             queued: AtomicBool::new(false),
@@ -257,32 +259,38 @@ impl Machine {
 
     pub(crate) fn change_clock(&self, change: impl FnOnce(&mut Clock, True)) {
         change(&mut lock(&self.clock), self.shared.now());
-        self.next_due_known.store(false, Ordering::Relaxed);
+        self.timers_changed();
     }
 
-    /// Returns the time of the host's next timer by the present rate of its clock; the end of time
-    /// if there is none.
-    pub(crate) fn next_timer(&self) -> True {
-        if !self.next_due_known.swap(true, Ordering::Relaxed) {
-            let timers = lock(&self.timers);
-            let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
-            let wire = timers.range((WIRE, 0)..).next().map(|(&(alarm, _), _)| alarm);
-            let when = |alarm| match alarm {
-                Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
-                Alarm::Wire(at) => Some(at),
-            };
-            let due = [clock, wire].into_iter().flatten().filter_map(when).min().unwrap_or(True::MAX);
-            self.next_due.store(due.as_nanos(), Ordering::Relaxed);
+    /// Makes the world compute the time of the next timer anew before it needs it.
+    pub(crate) fn timers_changed(&self) {
+        if !self.timers_changed.load(Ordering::Relaxed) {
+            self.timers_changed.store(true, Ordering::Relaxed);
+            lock(&self.shared.retimed).push(self.index);
         }
-        True::from_nanos(self.next_due.load(Ordering::Relaxed))
+    }
+
+    /// Computes the time of the host's next timer by the present rate of its clock, or the end of
+    /// time if there is none. Returns the time that the world knew before, and the present one.
+    pub(crate) fn retime(&self) -> (True, True) {
+        self.timers_changed.store(false, Ordering::Relaxed);
+        let timers = lock(&self.timers);
+        let clock = timers.first_key_value().map(|(&(alarm, _), _)| alarm);
+        let wire = match clock {
+            Some(Alarm::Clock(_)) => timers.range((WIRE, 0)..).next().map(|(&(alarm, _), _)| alarm),
+            _ => None, // the first timer is the first of the wire
+        };
+        let when = |alarm| match alarm {
+            Alarm::Clock(at) => lock(&self.clock).true_at_monotonic(at, self.shared.now()),
+            Alarm::Wire(at) => Some(at),
+        };
+        let due = [clock, wire].into_iter().flatten().filter_map(when).min().unwrap_or(True::MAX);
+        (True::from_nanos(self.next_due.swap(due.as_nanos(), Ordering::Relaxed)), due)
     }
 
     /// Wakes the tasks whose timers are due by the present readings of the clocks, in order.
     pub(crate) fn fire_timers(&self) {
-        if self.next_timer() > self.shared.now() {
-            return;
-        }
-        self.next_due_known.store(false, Ordering::Relaxed);
+        self.timers_changed();
         for from in [CLOCK, WIRE] {
             loop {
                 let mut timers = lock(&self.timers);

@@ -7,7 +7,7 @@
 
 use std::{
     cmp::Reverse,
-    collections::{BTreeMap, BinaryHeap},
+    collections::{BTreeMap, BTreeSet, BinaryHeap},
     fmt,
     future::{Future, poll_fn},
     net::{IpAddr, Ipv4Addr},
@@ -104,6 +104,9 @@ pub struct World {
     pub(crate) links: Vec<Link>,
     /// The heads of the links: arrival, number of the packet, link. Entries may be out of date.
     pub(crate) due: BinaryHeap<Reverse<(True, u64, usize)>>,
+    /// The next timer of each host that has one. What happens at an instant costs time in proportion
+    /// to the hosts that it concerns, not to all.
+    timers: BTreeSet<(True, usize)>,
     pub(crate) network: crate::Stream,
     pub(crate) packets: u64,
     pub(crate) outbox: Vec<Packet>,
@@ -111,6 +114,8 @@ pub struct World {
     state_hooks: Vec<StateHook>,
     lull_hooks: Vec<LullHook>,
     pub(crate) finished: bool,
+    /// Set while the software of some host ends with the instant.
+    pub(crate) stopping: bool,
     pub(crate) steps: u64,
     steps_before_now: u64,
     pub(crate) steps_per_instant: u64,
@@ -146,12 +151,14 @@ impl World {
             by_address,
             links,
             due: BinaryHeap::new(),
+            timers: BTreeSet::new(),
             packets: 0,
             outbox: vec![],
             hooks,
             state_hooks,
             lull_hooks,
             finished: false,
+            stopping: false,
             steps: 0,
             steps_before_now: 0,
             steps_per_instant,
@@ -235,7 +242,7 @@ impl World {
             if self.finished {
                 return Ok(End::Finished);
             }
-            self.hosts.iter().for_each(|host| host.machine.fire_timers());
+            self.fire_timers();
             self.deliver();
             self.poll_hosts()?;
             self.end_stopping_hosts();
@@ -332,12 +339,38 @@ impl World {
         }
     }
 
+    /// Computes the next timers of hosts whose timers or clocks have changed.
+    fn note_timers(&mut self) {
+        let mut retimed = std::mem::take(&mut *lock(&self.shared.retimed));
+        for host in retimed.drain(..) {
+            let (before, due) = self.hosts[host].machine.retime();
+            if before != due {
+                self.timers.remove(&(before, host));
+                if due != True::MAX {
+                    self.timers.insert((due, host));
+                }
+            }
+        }
+        *lock(&self.shared.retimed) = retimed; // its memory serves again
+    }
+
+    /// Wakes the tasks whose timers are due, in the order of their hosts.
+    pub(crate) fn fire_timers(&mut self) {
+        self.note_timers();
+        let now = self.now();
+        let due = self.timers.iter().take_while(|(due, _)| *due <= now);
+        let mut hosts: Vec<usize> = due.map(|(_, host)| *host).collect();
+        hosts.sort_unstable();
+        hosts.into_iter().for_each(|host| self.hosts[host].machine.fire_timers());
+    }
+
     /// Returns the time of the next known event.
-    fn next_event(&self) -> True {
-        let timers = self.hosts.iter().map(|host| host.machine.next_timer());
+    fn next_event(&mut self) -> True {
+        self.note_timers();
+        let timers = self.timers.first().map(|(due, _)| *due);
         let orders = self.shared.control.next_due();
         let packet = self.due.peek().map(|&Reverse((due, ..))| due);
-        timers.chain(orders).chain(packet).min().unwrap_or(True::MAX)
+        timers.into_iter().chain(orders).chain(packet).min().unwrap_or(True::MAX)
     }
 
     /// Counts a poll or a packet, and fails at the limits.
@@ -372,7 +405,7 @@ impl World {
     }
 
     pub(crate) fn end_stopping_hosts(&mut self) {
-        if !lock(&self.shared.ready).is_empty() {
+        if !self.stopping || !lock(&self.shared.ready).is_empty() {
             return;
         }
         for host in 0..self.hosts.len() {
@@ -380,6 +413,7 @@ impl World {
                 self.end(host, "stop");
             }
         }
+        self.stopping = self.hosts.iter().any(|host| host.stopping);
     }
 
     pub(crate) fn call_hooks(&mut self) {

@@ -64,7 +64,7 @@ impl World {
             if self.finished {
                 return Ok(End::Finished);
             }
-            self.hosts.iter().for_each(|host| host.machine.fire_timers());
+            self.fire_timers();
             self.deliver();
             self.tick()?;
             self.end_stopping_hosts();
