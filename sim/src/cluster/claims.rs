@@ -58,10 +58,11 @@ impl Cluster {
     /// Sends an UPDATE to a sender that claims slots of another node, if that node has a newer
     /// epoch.
     pub(super) fn correct(&mut self, around: &Around<'_>, sender: Key, header: &Header) {
-        let newer = header.slots.iter().find_map(|slot| {
-            let owner = self.owner(slot).filter(|owner| *owner != sender)?;
-            (self.known(owner).config_epoch > header.config_epoch).then_some(owner)
-        });
+        let owners = |(first, last): (u16, u16)| &self.owners()[usize::from(first)..=usize::from(last)];
+        let owners = header.slots.runs().flat_map(owners).flatten();
+        let newer = owners
+            .copied()
+            .find(|owner| *owner != sender && self.known(*owner).config_epoch > header.config_epoch);
         if let Some(owner) = newer {
             self.send_update(around, sender, owner);
         }

@@ -90,15 +90,12 @@ impl Cluster {
     /// Returns the reply of CLUSTER SLOTS: the ranges of slots, each with its master and replicas.
     pub fn show_slots(&self, around: &Around<'_>) -> Reply {
         let mut ranges = Vec::new();
-        let mut slot = 0;
-        while slot < SLOTS {
-            let first = slot;
-            let owner = self.owner(slot);
-            while slot < SLOTS && self.owner(slot) == owner {
-                slot += 1;
-            }
-            let Some(owner) = owner else { continue };
-            let mut range = vec![Reply::Integer(first.into()), Reply::Integer((slot - 1).into())];
+        let mut end = 0;
+        for same in self.owners().chunk_by(|one, other| one == other) {
+            let (first, count) = (end, same.len() as i64);
+            end += count;
+            let Some(owner) = same[0] else { continue };
+            let mut range = vec![Reply::Integer(first), Reply::Integer(end - 1)];
             range.push(self.endpoint(around, owner));
             let replicas = self.replicas_of(owner).filter(|key| {
                 let node = self.known(*key);

@@ -29,7 +29,8 @@ impl fmt::Debug for SlotSet {
 impl SlotSet {
     /// Creates a set from its bits; the lowest bit of the first byte is slot 0.
     pub fn of(bytes: &[u8; SLOT_BYTES]) -> SlotSet {
-        let count = bytes.iter().map(|byte| byte.count_ones() as u16).sum();
+        let words = bytes.as_chunks::<8>().0.iter();
+        let count = words.map(|word| u64::from_le_bytes(*word).count_ones() as u16).sum();
         SlotSet { bits: Box::new(*bytes), count }
     }
 
@@ -71,22 +72,37 @@ impl SlotSet {
 
     /// The slots in ascending order.
     pub fn iter(&self) -> impl Iterator<Item = u16> {
-        let bytes = (0u16..).zip(&self.bits[..]).filter(|(_, bits)| **bits != 0);
-        bytes.flat_map(|(at, bits)| {
-            (0..8).filter(move |bit| bits & (1 << bit) != 0).map(move |bit| at * 8 + bit)
-        })
+        self.runs().flat_map(|(first, last)| first..=last)
     }
 
     /// The first and the last slot of each run of consecutive slots.
     pub fn ranges(&self) -> Vec<(u16, u16)> {
-        let mut ranges: Vec<(u16, u16)> = Vec::new();
-        for slot in self.iter() {
-            match ranges.last_mut() {
-                Some((_, last)) if *last + 1 == slot => *last = slot,
-                _ => ranges.push((slot, slot)),
+        self.runs().collect()
+    }
+
+    /// The runs, found 64 slots at a time: a master has few runs of thousands of slots.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (u16, u16)> {
+        let mut next = 0;
+        std::iter::from_fn(move || {
+            let first = self.next_with(next, true)?;
+            next = self.next_with(first, false).unwrap_or(SLOTS);
+            Some((first, next - 1))
+        })
+    }
+
+    /// Returns the first slot from `from` on that is in the set, or not, as `wanted` says.
+    fn next_with(&self, from: u16, wanted: bool) -> Option<u16> {
+        let words = self.bits.as_chunks::<8>().0;
+        let mut from_there = u64::MAX << (from % 64);
+        for (at, word) in (0u16..).zip(words).skip(usize::from(from / 64)) {
+            let word = u64::from_le_bytes(*word);
+            let found = from_there & if wanted { word } else { !word };
+            if found != 0 {
+                return Some(at * 64 + found.trailing_zeros() as u16);
             }
+            from_there = u64::MAX;
         }
-        ranges
+        None
     }
 
     /// The runs in the notation of CLUSTER NODES, such as `0-2 9`.
@@ -116,5 +132,16 @@ mod tests {
         assert_eq!((set.len(), set.ranges()[..2].to_vec()), (4, vec![(0, 0), (2, 2)]));
         assert_eq!((set.bytes()[0], set.bytes()[1]), (0b101, 0b10));
         assert_eq!(SlotSet::of(set.bytes()), set);
+    }
+
+    #[test]
+    fn runs_may_end_anywhere_in_a_word() {
+        for (first, last) in [(0, 0), (0, 63), (0, 64), (63, 64), (64, 127), (1, SLOTS - 1), (0, SLOTS - 1)] {
+            let mut set = SlotSet::default();
+            (first..=last).for_each(|slot| assert!(set.add(slot)));
+            assert_eq!(set.ranges(), [(first, last)]);
+            assert_eq!(set.iter().collect::<Vec<_>>(), (first..=last).collect::<Vec<_>>());
+        }
+        assert_eq!(SlotSet::default().ranges(), []);
     }
 }

@@ -386,6 +386,11 @@ impl Cluster {
         self.owners.get(usize::from(slot)).copied().flatten()
     }
 
+    /// Returns the owner of each slot.
+    pub(super) fn owners(&self) -> &[Option<Key>] {
+        &self.owners
+    }
+
     /// Removes the owner of a slot; returns true if it had one.
     pub(super) fn unbind(&mut self, slot: u16) -> bool {
         let Some(owner) = self.owners[usize::from(slot)].take() else { return false };
