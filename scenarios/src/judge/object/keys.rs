@@ -101,8 +101,15 @@ impl Keys {
     /// length of the tag.
     fn fit(&self, word: &[u8]) -> Option<(bool, usize)> {
         let is_name = word == self.lock;
-        let has_tag = word.windows(self.tag.len()).any(|part| part == self.tag);
-        (is_name || has_tag).then_some((is_name, self.tag.len()))
+        (is_name || self.tags(word)).then_some((is_name, self.tag.len()))
+    }
+
+    /// Returns true if the tag is a part of the word. Every word of every command is asked, so only
+    /// the places of the tag's first byte are compared.
+    fn tags(&self, word: &[u8]) -> bool {
+        let Some((first, _)) = self.tag.split_first() else { return true };
+        let Some(last) = word.len().checked_sub(self.tag.len()) else { return false };
+        (0..=last).any(|at| word[at] == *first && word[at..].starts_with(&self.tag))
     }
 
     /// Reads the keys with a `wanted` role on a simulated node, including values that have expired
