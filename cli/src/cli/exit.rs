@@ -2,6 +2,8 @@
 
 use std::process::ExitCode;
 
+use lockstorm::judge::verdict::Match;
+
 /// The end of `lockstorm --help`.
 pub(super) const HELP: &str =
     "Exit status: 0 as expected, 1 not as expected, 2 undecided, 64 wrong usage or a bad file.";
@@ -20,6 +22,15 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// Returns the exit status of one comparison.
+    pub(crate) fn of(verdict: &Match) -> Exit {
+        match verdict {
+            Match::AsExpected => Exit::Expected,
+            Match::Undecided(_) => Exit::Undecided,
+            Match::Otherwise(_) => Exit::Unexpected,
+        }
+    }
+
     /// Returns the exit status of the process.
     pub(crate) fn code(self) -> u8 {
         match self {

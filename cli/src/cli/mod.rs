@@ -16,6 +16,7 @@ mod check;
 mod claims;
 mod conditions;
 mod exit;
+mod gathered;
 mod hunt;
 mod interrupts;
 mod list;

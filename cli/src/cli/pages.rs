@@ -14,8 +14,9 @@ use miette::{IntoDiagnostic, Result, WrapErr};
 use super::{
     Exit,
     boundary::Claimed,
+    gathered::most_telling,
     out::errln,
-    results::{CausesOf, exit_of, measured, most_telling, page_of, pictures},
+    results::{CausesOf, exit_of, measured, page_of, pictures},
 };
 use crate::study::boundary::{Found, Search};
 use lockstorm::{
@@ -65,7 +66,8 @@ impl Pages {
             let name = if variant.name.is_empty() { "as-described" } else { &variant.name };
             let page = format!("{anchor}/{}.html", unused(&mut used, name));
             let outcome = trial.outcome(chosen.case, TraceRetention::All);
-            let pictures = pictures(trial, chosen, runs, tallies);
+            let holds = runs.iter().flat_map(|one| one.holds.iter().copied()).collect();
+            let pictures = pictures(trial, chosen, (holds, runs.len()), tallies);
             self.write(&page, &page_of(&CausesOf::new(trial, chosen), &outcome, &pictures))?;
             self.pages += 1;
             let shares = tallies.iter().filter(|tally| std::ptr::eq(tally.variant, variant));

@@ -12,10 +12,7 @@ use super::{options::checker_named, out::errln};
 use crate::study::plot::{self, Plot, Survival};
 use lockstorm::{
     judge::checker::{Hold, many},
-    run::{
-        runner::{Judged, Runner},
-        tally::Tally,
-    },
+    run::{runner::Runner, tally::Tally},
 };
 
 /// Pictures of many runs.
@@ -76,10 +73,10 @@ impl Picture {
     }
 
     /// Draws the holds of all runs, with `--plot-holds`.
-    pub(super) fn draw_holds(&self, trial: &Runner<'_>, judged: &[Judged]) -> Result<()> {
+    pub(super) fn draw_holds(&self, trial: &Runner<'_>, holds: Vec<Hold>, runs: usize) -> Result<()> {
         let Some(path) = &self.plot_holds else { return Ok(()) };
         let files: Vec<&str> = trial.sources().iter().map(|source| &*source.file).collect();
-        let Some(svg) = survival(judged, &files.join(", "), 1) else {
+        let Some(svg) = survival(holds, runs, &files.join(", "), 1) else {
             bail!("--plot-holds: no owner ever believed that it held a lock")
         };
         write(path, &svg)?;
@@ -88,11 +85,10 @@ impl Picture {
     }
 }
 
-/// Draws the survival of the holds of these runs; `of` names the runs in the title. Returns `None`
-/// for fewer holds than `least`.
-pub(super) fn survival(judged: &[Judged], of: &str, least: usize) -> Option<String> {
-    let holds: Vec<Hold> = judged.iter().flat_map(|one| one.holds.iter().copied()).collect();
-    let title = format!("{of}, {}", many(judged.len(), "run"));
+/// Draws the survival of the holds of this number of runs; `of` names the runs in the title.
+/// Returns `None` for fewer holds than `least`.
+pub(super) fn survival(holds: Vec<Hold>, runs: usize, of: &str, least: usize) -> Option<String> {
+    let title = format!("{of}, {}", many(runs, "run"));
     (holds.len() >= least).then(|| Survival::of(holds).svg(&title))
 }
 

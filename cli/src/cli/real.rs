@@ -22,7 +22,6 @@ use lockstorm::{
     run::real,
     run::{
         runner::{Case, Runner, judge},
-        tally::tally,
         worklist::work_through,
     },
 };
@@ -132,12 +131,15 @@ fn run_on(
     }
     let ran = kept;
     let speed = progress.finish();
-    let judged: Vec<_> = ran.iter().map(|(judged, _)| judged.clone()).collect();
+    let print = Print { verbose, chosen: false };
+    let mut gathered = output.gathered(print);
+    for (judged, _) in &ran {
+        output.add(trial, &mut gathered, judged.clone())?;
+    }
     let outcome = |case| {
         let (_, outcome) =
             ran.iter().find(|(judged, _)| judged.case == case).expect("every case has been run");
         Rc::clone(outcome)
     };
-    let tallies = tally(trial, &judged);
-    output.report(trial, &judged, &tallies, &speed, Print { verbose, chosen: false }, outcome)
+    output.report(trial, &gathered, &gathered.tallies(trial), &speed, print, outcome)
 }

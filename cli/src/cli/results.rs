@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use super::{
     Exit, conditions,
+    gathered::Gathered,
     options::violation,
     out::{errln, out, outln},
     picture::survival,
@@ -26,10 +27,11 @@ use crate::study::{
 use lockstorm::{
     file::scenario::{Compared, Coordinate},
     judge::{
+        checker::Hold,
         history::{Drawn, FailedCalls},
         verdict::{Finding, Match, Quantity},
     },
-    report::{self, Besides, Causes, ChainShown, Link, Picture, Report, failed_calls, failed_in_runs},
+    report::{self, Besides, Causes, ChainShown, Link, Picture, Report, failed_calls},
     run::Outcome,
     run::{
         runner::{Case, Judged, Runner},
@@ -74,28 +76,44 @@ pub(super) struct Print {
 }
 
 impl Output {
+    /// Returns what keeps the runs until they are reported.
+    pub(super) fn gathered(&self, print: Print) -> Gathered {
+        Gathered::new(if self.json { self.why } else { print.verbose })
+    }
+
+    /// Adds a run. With `--json`, prints it at once, unless its causes are to be searched.
+    pub(super) fn add(&self, trial: &Runner<'_>, gathered: &mut Gathered, judged: Judged) -> Result<()> {
+        if self.json && !self.why {
+            outln!("{}", json(trial, &judged, None)?);
+        }
+        gathered.add(judged);
+        Ok(())
+    }
+
     /// Prints the results of the runs, writes the files about the run that matters most, and
     /// returns the exit status. `outcome` provides the outcome of a case.
     pub(super) fn report(
         &self,
         trial: &Runner<'_>,
-        judged: &[Judged],
+        gathered: &Gathered,
         tallies: &[Tally<'_>],
         speed: &str,
         print: Print,
         outcome: impl Fn(Case) -> Rc<Outcome>,
     ) -> Result<Exit> {
-        let chosen = most_telling(judged).map(|chosen| CausesOf::new(trial, chosen));
-        let is_shown =
-            |one: &Judged| print.verbose || judged.len() == 1 || one.verdict() != Match::AsExpected;
-        for one in judged {
+        let chosen = gathered.chosen().map(|chosen| CausesOf::new(trial, chosen));
+        let is_alone = gathered.runs() == 1;
+        let shown = match &chosen {
+            Some(causes) if is_alone => std::slice::from_ref(causes.judged),
+            _ => &gathered.kept[..],
+        };
+        for one in shown {
             let another = CausesOf::new(trial, one);
-            let causes =
-                chosen.as_ref().filter(|chosen| std::ptr::eq(chosen.judged, one)).unwrap_or(&another);
-            if self.json {
+            let causes = chosen.as_ref().filter(|chosen| chosen.judged.case == one.case).unwrap_or(&another);
+            if self.json && self.why {
                 outln!("{}", json(trial, one, self.causes(causes))?);
-            } else if is_shown(one) {
-                let whole = judged.len() == 1 || one.verdict() != Match::AsExpected;
+            } else if !self.json {
+                let whole = is_alone || one.verdict() != Match::AsExpected;
                 let outcome = whole.then(|| outcome(one.case));
                 show(trial, one, outcome.as_deref(), print.verbose, self.causes(causes));
             }
@@ -103,11 +121,14 @@ impl Output {
         if let Some(causes) = &chosen {
             let chosen = causes.judged;
             let outcome = outcome(chosen.case);
-            if print.chosen && !self.json && !is_shown(chosen) {
+            if print.chosen && !self.json && shown.iter().all(|one| one.case != chosen.case) {
                 show(trial, chosen, Some(&outcome), print.verbose, self.causes(causes));
             }
-            let pictures =
-                if self.report.is_some() { pictures(trial, chosen, judged, tallies) } else { Vec::new() };
+            let pictures = if self.report.is_some() {
+                pictures(trial, chosen, (gathered.holds.clone(), gathered.runs()), tallies)
+            } else {
+                Vec::new()
+            };
             self.write(causes, &outcome, &pictures)?;
         }
         if !self.json {
@@ -119,16 +140,14 @@ impl Output {
                 conditions::print(trial, tallies);
             }
             // A printed run has its failed calls with it.
-            let is_aside = |one: &&Judged| !is_shown(one);
-            let failed = judged.iter().filter(is_aside).map(|one| &one.failed[..]);
-            if let Some(line) = failed_in_runs(failed) {
+            if let Some(line) = gathered.failed.line().filter(|_| !is_alone) {
                 outln!("{line}");
             }
-            outln!("{}", summary(judged, tallies, speed));
+            outln!("{}", summary(gathered, tallies, speed));
         } else if conditions::are_worth_counting(trial) {
             conditions::print_json(trial, tallies)?;
         }
-        Ok(exit_of(judged, tallies))
+        Ok(gathered.worst().max(exit_of([], tallies)))
     }
 
     /// Prints one run with all findings, or as a line of JSON, and writes the files about it.
@@ -251,7 +270,7 @@ pub(super) fn page_of(causes: &CausesOf<'_>, outcome: &Outcome, pictures: &[Pict
 pub(super) fn pictures(
     trial: &Runner<'_>,
     chosen: &Judged,
-    judged: &[Judged],
+    (holds, runs): (Vec<Hold>, usize),
     tallies: &[Tally<'_>],
 ) -> Vec<Picture> {
     let file = &trial.sources()[chosen.case.source].file;
@@ -263,20 +282,10 @@ pub(super) fn pictures(
         .collect();
     // Without a sweep, or with more than two axes, there is no such picture.
     let sweep = plot::checker(&points).and_then(|checker| Plot::of(file, &points, checker).ok());
-    let survival = survival(judged, file, HOLDS_MIN);
+    let survival = survival(holds, runs, file, HOLDS_MIN);
     let titled = |title: &str, svg: String| Picture { title: title.to_owned(), svg };
     let sweep = sweep.map(|plot| titled("The sweep that this run is a point of", plot.svg()));
     sweep.into_iter().chain(survival.map(|svg| titled("How long holds survived in all runs", svg))).collect()
-}
-
-/// Returns the run that matters most: the first that is not as expected, or else undecided, or else
-/// violated, or else the first of all.
-pub(super) fn most_telling(judged: &[Judged]) -> Option<&Judged> {
-    let unexpected = judged.iter().find(|one| matches!(one.verdict(), Match::Otherwise(_)));
-    let undecided = judged.iter().find(|one| matches!(one.verdict(), Match::Undecided(_)));
-    let violated =
-        judged.iter().find(|one| one.findings.iter().any(|finding| finding.verdict.witness().is_some()));
-    unexpected.or(undecided).or(violated).or(judged.first())
 }
 
 /// Returns the exit status of the worst run or expected share.
@@ -284,17 +293,9 @@ pub(super) fn exit_of<'a>(
     judged: impl IntoIterator<Item = &'a Judged>,
     tallies: impl IntoIterator<Item = &'a Tally<'a>>,
 ) -> Exit {
-    let runs = judged.into_iter().map(|one| exit(&one.verdict()));
-    let shares = tallies.into_iter().map(|tally| exit(&tally.verdict()));
+    let runs = judged.into_iter().map(|one| Exit::of(&one.verdict()));
+    let shares = tallies.into_iter().map(|tally| Exit::of(&tally.verdict()));
     runs.chain(shares).max().unwrap_or(Exit::Expected)
-}
-
-fn exit(verdict: &Match) -> Exit {
-    match verdict {
-        Match::AsExpected => Exit::Expected,
-        Match::Undecided(_) => Exit::Undecided,
-        Match::Otherwise(_) => Exit::Unexpected,
-    }
 }
 
 /// Returns the findings that a file expects, in runs of one condition with the same verdicts: the
@@ -368,13 +369,12 @@ pub(super) fn show(
     }
 }
 
-fn summary(judged: &[Judged], tallies: &[Tally<'_>], speed: &str) -> String {
-    let count = |exit: Exit| judged.iter().filter(|one| self::exit(&one.verdict()) == exit).count();
+fn summary(gathered: &Gathered, tallies: &[Tally<'_>], speed: &str) -> String {
     format!(
         "{} as expected, {} not, {} undecided{} ({speed})",
-        count(Exit::Expected),
-        count(Exit::Unexpected),
-        count(Exit::Undecided),
+        gathered.count(Exit::Expected),
+        gathered.count(Exit::Unexpected),
+        gathered.count(Exit::Undecided),
         conditions::shares(tallies)
     )
 }

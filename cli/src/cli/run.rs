@@ -13,12 +13,9 @@ use super::{
     results::{Output, Print},
     table::{Results, Written},
 };
-use lockstorm::{
-    run::Engine,
-    run::{
-        runner::{Runner, Stop},
-        tally::tally,
-    },
+use lockstorm::run::{
+    Engine,
+    runner::{Runner, Stop},
 };
 
 /// Run scenarios and check their expectations
@@ -101,22 +98,25 @@ impl Run {
             });
         let mut table = self.results.open(&trial)?;
         let progress = Progress::new(trial.cases().len());
-        let (mut judged, mut written) = (Vec::new(), Ok(()));
+        let print = Print { verbose: self.verbose, chosen: self.until_violation };
+        let (mut gathered, mut written) = (self.output.gathered(print), Ok(()));
         trial.each(&|judged| progress.step(judged.simulated), &mut |one| {
             written = table.as_mut().map_or(Ok(()), |table| table.add(&one));
-            judged.push(one);
+            if written.is_ok() {
+                written = self.output.add(&trial, &mut gathered, one);
+            }
             if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
         });
         let speed = progress.finish();
         written?;
         table.map_or(Ok(()), Written::finish)?;
-        let tallies = tally(&trial, &judged);
-        let print = Print { verbose: self.verbose, chosen: self.until_violation };
+        let tallies = gathered.tallies(&trial);
         let outcome = |case| Rc::new(trial.outcome(case, self.output.retention()));
-        let exit = self.output.report(&trial, &judged, &tallies, &speed, print, outcome)?;
+        let exit = self.output.report(&trial, &gathered, &tallies, &speed, print, outcome)?;
         // Draw last: if a picture fails, everything else is printed and written already.
         self.picture.draw(&trial, &tallies)?;
-        self.picture.draw_holds(&trial, &judged)?;
+        let runs = gathered.runs();
+        self.picture.draw_holds(&trial, gathered.holds, runs)?;
         Ok(exit)
     }
 }

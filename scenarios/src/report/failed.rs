@@ -34,18 +34,30 @@ pub fn failed_calls(failed: &[FailedCalls]) -> Vec<String> {
     lines
 }
 
-/// Counts, in one line, the failed calls of these runs, all of which came out as expected; `None`
-/// if no call failed.
-pub fn failed_in_runs<'a>(runs: impl Iterator<Item = &'a [FailedCalls]>) -> Option<String> {
-    let (mut all, mut with, mut count) = (0_u64, 0_u64, 0_u64);
-    for failed in runs {
-        all += 1;
-        with += u64::from(!failed.is_empty());
-        count += failed.iter().map(|one| one.count).sum::<u64>();
+/// Counts the failed calls of runs that came out as expected.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct FailedInRuns {
+    runs: u64,
+    with: u64,
+    calls: u64,
+}
+
+impl FailedInRuns {
+    /// Adds the failed calls of a run.
+    pub fn add(&mut self, failed: &[FailedCalls]) {
+        self.runs += 1;
+        self.with += u64::from(!failed.is_empty());
+        self.calls += failed.iter().map(|one| one.count).sum::<u64>();
     }
-    let calls = if count == 1 { "1 call" } else { &format!("{count} calls") };
-    (with > 0)
-        .then(|| format!("{calls} failed in {with} of {all} runs that came out as expected: -v shows them"))
+
+    /// Returns the counts in one line; `None` if no call failed.
+    pub fn line(&self) -> Option<String> {
+        let FailedInRuns { runs, with, calls } = *self;
+        let calls = if calls == 1 { "1 call" } else { &format!("{calls} calls") };
+        (with > 0).then(|| {
+            format!("{calls} failed in {with} of {runs} runs that came out as expected: -v shows them")
+        })
+    }
 }
 
 /// Failed calls of any clients: one kind of call with one kind of error.
@@ -194,8 +206,15 @@ mod tests {
     fn many_runs_are_told_in_one_line() {
         let some = [failed("c", CallKind::Acquire, 3, 1, "x")];
         let runs: [&[FailedCalls]; 3] = [&some, &[], &some];
-        let told = "6 calls failed in 2 of 3 runs that came out as expected: -v shows them";
-        assert_eq!(failed_in_runs(runs.into_iter()).as_deref(), Some(told));
-        assert_eq!(failed_in_runs([&[][..]].into_iter()), None);
+        let mut in_runs = FailedInRuns::default();
+        assert_eq!(in_runs.line(), None);
+        in_runs.add(&[]);
+        assert_eq!(in_runs.line(), None);
+        runs[1..].iter().for_each(|failed| in_runs.add(failed));
+        in_runs.add(runs[0]);
+        assert_eq!(
+            in_runs.line().as_deref(),
+            Some("6 calls failed in 2 of 4 runs that came out as expected: -v shows them")
+        );
     }
 }

@@ -26,7 +26,7 @@ use crate::judge::{
 };
 
 pub use chain::{ChainShown, Link};
-pub use failed::{failed_calls, failed_in_runs};
+pub use failed::{FailedInRuns, failed_calls};
 pub use scoreboard::{BoardClaim, CameOut, Cell, Runs, Scoreboard, Tried};
 pub use site::{ClaimRow, Condition, FormulaRow, Mark, Site};
 pub use timeline::timeline;
