@@ -103,6 +103,12 @@ impl Output {
     ) -> Result<Exit> {
         let chosen = gathered.chosen().map(|chosen| CausesOf::new(trial, chosen));
         let is_alone = gathered.runs() == 1;
+        // The chosen run is repeated at most once, and only if something asks for its history.
+        let repeated = OnceCell::new();
+        let outcome = |case: Case| match &chosen {
+            Some(chosen) if chosen.judged.case == case => Rc::clone(repeated.get_or_init(|| outcome(case))),
+            _ => outcome(case),
+        };
         let shown = match &chosen {
             Some(causes) if is_alone => std::slice::from_ref(causes.judged),
             _ => &gathered.kept[..],
@@ -120,16 +126,17 @@ impl Output {
         }
         if let Some(causes) = &chosen {
             let chosen = causes.judged;
-            let outcome = outcome(chosen.case);
             if print.chosen && !self.json && shown.iter().all(|one| one.case != chosen.case) {
-                show(trial, chosen, Some(&outcome), print.verbose, self.causes(causes));
+                show(trial, chosen, Some(&outcome(chosen.case)), print.verbose, self.causes(causes));
             }
             let pictures = if self.report.is_some() {
                 pictures(trial, chosen, (gathered.holds.clone(), gathered.runs()), tallies)
             } else {
                 Vec::new()
             };
-            self.write(causes, &outcome, &pictures)?;
+            if self.writes_files() || self.asks_for_monitor() {
+                self.write(causes, &outcome(chosen.case), &pictures)?;
+            }
         }
         if !self.json {
             let found = trial.sources().iter().filter(|_| print.verbose);
