@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use super::{
     moments::{Moments, TIMER},
-    place::{Cost, Placement, What},
+    order::arrange,
+    place::{Cost, Mark, Placement, What},
     sizes::Sizes,
 };
 use crate::file::{
@@ -89,7 +90,8 @@ type Add<'a> = &'a mut dyn FnMut(Placement, Option<Same>);
 /// An instant at which a fault may begin.
 struct Start {
     at: True,
-    rank: u8,
+    mark: Mark,
+    is_before: bool,
     /// True if the host does nothing between the start before and this one.
     is_twin: bool,
 }
@@ -150,7 +152,7 @@ impl Bounds {
             let covers = |one: &&Placement| one.at <= placement.at && placement.at <= one.ends;
             grid.run.extend(dormant.iter().filter(covers).filter(|one| moments.is_seen(one)).cloned());
         }
-        grid.run.sort_by(|one, other| (one.cost, one.key()).cmp(&(other.cost, other.key())));
+        arrange(&mut grid.run, &self.servers);
         grid
     }
 
@@ -161,24 +163,24 @@ impl Bounds {
     /// Returns the instants just before and just after each event.
     fn starts(
         &self,
-        instants: impl Iterator<Item = (True, u8)>,
+        instants: impl Iterator<Item = (True, Mark)>,
         skips_timers: bool,
         is_quiet: impl Fn(True, True) -> bool,
     ) -> Vec<Start> {
         let latest = self.hunt.latest.map_or(self.phases.storm_ends, |latest| True::ZERO + latest.0);
         let mut starts: Vec<Start> = Vec::new();
-        let mut add = |at: True, rank: u8| {
+        let mut add = |at: True, mark: Mark, is_before: bool| {
             let last = starts.last().map(|last| last.at);
             if at <= latest && last.is_none_or(|last| last < at) {
                 let is_twin = last.is_some_and(|last| is_quiet(last, at));
-                starts.push(Start { at, rank, is_twin });
+                starts.push(Start { at, mark, is_before, is_twin });
             }
         };
-        for (at, rank) in instants.filter(|(_, rank)| !(skips_timers && *rank == TIMER)) {
+        for (at, mark) in instants.filter(|(_, mark)| !(skips_timers && mark.rank == TIMER)) {
             if at > True::ZERO {
-                add(True::from_nanos(at.as_nanos() - BESIDE.as_nanos() as i64), rank);
+                add(True::from_nanos(at.as_nanos() - BESIDE.as_nanos() as i64), mark, true);
             }
-            add(at + BESIDE, rank);
+            add(at + BESIDE, mark, false);
         }
         starts
     }
@@ -188,11 +190,11 @@ impl Bounds {
         let sizes = self.sizes.up_to(kind, &self.hunt);
         let host = || host.to_owned();
         for start in starts {
-            let Start { at, rank, is_twin } = *start;
+            let Start { at, mark, is_before, is_twin } = *start;
             let what = match kind {
                 HuntedKind::Restart => {
                     // The new software times its work from its start: two starts never equal.
-                    let cost = Cost { rank, size: 0 };
+                    let cost = Cost { mark, is_before, size: 0 };
                     add(Placement { at, what: What::Restart { host: host() }, ends: at, cost }, None);
                     continue;
                 }
@@ -202,7 +204,7 @@ impl Bounds {
                         let by = i64::try_from(by.as_nanos()).unwrap_or(i64::MAX);
                         for by in [by, -by] {
                             let what = What::ClockStep { host: host(), by };
-                            add(Placement { at, what, ends: at, cost: Cost { rank, size } }, same);
+                            add(Placement { at, what, ends: at, cost: Cost { mark, is_before, size } }, same);
                         }
                     }
                     continue;
@@ -240,7 +242,7 @@ impl Bounds {
             // The director ends every fault with the storm.
             let ends = (start.at + *length).min(self.phases.storm_ends.max(start.at));
             let same = (last.replace(ends) == Some(ends)).then_some(Same::End);
-            let cost = Cost { rank: start.rank, size };
+            let cost = Cost { mark: start.mark, is_before: start.is_before, size };
             add(Placement { at: start.at, what: what.clone(), ends, cost }, same);
         }
     }

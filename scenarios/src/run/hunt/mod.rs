@@ -10,13 +10,14 @@
 //!
 //! A placement that cannot differ from another one is left out (see [`LeftOut`]), so that a search
 //! to the end shows that no placement within the bound violates anything. Placements in the causal
-//! chains of grants and renewals are tried first.
+//! chains of grants and renewals are tried first, spread over kinds and hosts (`order.rs`).
 
 mod crew;
 mod found;
 mod frame;
 mod grid;
 mod moments;
+mod order;
 mod place;
 mod sizes;
 #[cfg(test)]
@@ -280,12 +281,16 @@ impl<'a> Search<'a> {
             count.leave_out_after(grid);
         }
         // First those of which both lie in the chains of good outcomes, then all others.
-        let both =
-            |first: &Placement, second: &Placement| first.cost.rank == CHAIN && second.cost.rank == CHAIN;
+        let both = |first: &Placement, second: &Placement| {
+            first.cost.mark.rank == CHAIN && second.cost.mark.rank == CHAIN
+        };
         let firsts: Vec<(&Placement, Option<True>)> = grid.run.iter().zip(until.iter().copied()).collect();
         for in_chains in [true, false] {
-            let chosen: Vec<_> =
-                firsts.iter().filter(|(first, _)| !in_chains || first.cost.rank == CHAIN).copied().collect();
+            let chosen: Vec<_> = firsts
+                .iter()
+                .filter(|(first, _)| !in_chains || first.cost.mark.rank == CHAIN)
+                .copied()
+                .collect();
             for together in chosen.chunks(TOGETHER) {
                 let together =
                     &together[..together.len().min(usize::try_from(count.left).unwrap_or(TOGETHER))];

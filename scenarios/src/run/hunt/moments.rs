@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use lockstorm_world::{Event, HostName, Record, time::True};
 use sha2::{Digest, Sha256};
 
-use super::place::{Placement, What};
+use super::place::{Mark, Placement, What};
 use crate::{
-    judge::history::{EventKind, History, Life},
+    judge::history::{self, EventKind, History, Life},
     run::{DIRECTOR, Outcome},
 };
 
@@ -23,8 +23,8 @@ pub(super) const TIMER: u8 = 2;
 /// The instants of a run that matter for faults.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
-    /// All instants of each host, with their ranks.
-    hosts: BTreeMap<String, BTreeMap<True, u8>>,
+    /// All instants of each host, with their meanings.
+    hosts: BTreeMap<String, BTreeMap<True, Mark>>,
     /// The instants of all hosts except timers without a record.
     recorded: BTreeSet<True>,
     /// The instants at which each host's software ran.
@@ -77,37 +77,41 @@ impl Moments {
                 moments.edges.entry(host).or_default().extend(fault.until);
             }
         }
-        for (host, at) in chains(&outcome.history, &outcome.records) {
-            moments.note(host, at, CHAIN);
+        for (host, at, mark) in chains(&outcome.history, &outcome.records) {
+            moments.mark(host, at, mark);
         }
         moments
     }
 
     fn note(&mut self, host: String, at: True, rank: u8) {
-        if rank < TIMER {
-            self.recorded.insert(at);
-        }
-        let known = self.hosts.entry(host).or_default().entry(at).or_insert(rank);
-        *known = rank.min(*known);
+        self.mark(host, at, Mark { rank, ..Mark::default() });
     }
 
-    /// Returns the instants of a host with their ranks, in order.
-    pub(super) fn of_host(&self, host: &str) -> impl Iterator<Item = (True, u8)> + '_ {
-        self.hosts.get(host).into_iter().flatten().map(|(at, rank)| (*at, *rank))
+    fn mark(&mut self, host: String, at: True, mark: Mark) {
+        if mark.rank < TIMER {
+            self.recorded.insert(at);
+        }
+        let known = self.hosts.entry(host).or_default().entry(at).or_insert(mark);
+        *known = mark.min(*known);
+    }
+
+    /// Returns the instants of a host with their meanings, in order.
+    pub(super) fn of_host(&self, host: &str) -> impl Iterator<Item = (True, Mark)> + '_ {
+        self.hosts.get(host).into_iter().flatten().map(|(at, mark)| (*at, *mark))
     }
 
     /// Returns the instants at which packets were sent or arrived between two hosts, with the
-    /// better rank that either host has then.
-    pub(super) fn of_pair(&self, one: &str, other: &str) -> Vec<(True, u8)> {
+    /// better meaning that they have for either host.
+    pub(super) fn of_pair(&self, one: &str, other: &str) -> Vec<(True, Mark)> {
         let there = (one.to_owned(), other.to_owned());
         let back = (other.to_owned(), one.to_owned());
         let packets = [&self.sent, &self.arrived].map(|of| [of.get(&there), of.get(&back)]);
         let all: BTreeSet<True> = packets.into_iter().flatten().flatten().flatten().copied().collect();
-        let rank = |at: &True| {
-            let ranks = [one, other].into_iter().filter_map(|host| self.hosts.get(host)?.get(at));
-            ranks.min().copied().unwrap_or(RECORDED)
+        let mark = |at: &True| {
+            let marks = [one, other].into_iter().filter_map(|host| self.hosts.get(host)?.get(at));
+            marks.min().copied().unwrap_or(Mark { rank: RECORDED, ..Mark::default() })
         };
-        all.iter().map(|at| (*at, rank(at))).collect()
+        all.iter().map(|at| (*at, mark(at))).collect()
     }
 
     /// Returns the pairs of hosts that exchange packets, each once.
@@ -152,7 +156,7 @@ impl Moments {
     /// Returns the number of instants, and the number of those in chains.
     pub(super) fn count(&self) -> (usize, usize) {
         let all = || self.hosts.values().flat_map(BTreeMap::values);
-        (all().count(), all().filter(|rank| **rank == CHAIN).count())
+        (all().count(), all().filter(|mark| mark.rank == CHAIN).count())
     }
 }
 
@@ -186,10 +190,26 @@ struct Message<'a> {
     sent: True,
 }
 
-/// Returns the instants of hosts in the causal chains of good outcomes: grants, renewals, beliefs,
-/// releases and writes. From each outcome it follows the last message that reached the host before,
+/// Returns true for a good outcome that uses what an owner has: a release, a write, or a call that
+/// returned. Returns false for one that gives it something, such as a grant, and `None` for an event
+/// that is no good outcome.
+fn is_use(kind: &EventKind) -> Option<bool> {
+    match kind {
+        EventKind::Granted { .. }
+        | EventKind::Extended { .. }
+        | EventKind::Believes { .. }
+        | EventKind::Counted { .. }
+        | EventKind::Passed { .. } => Some(false),
+        EventKind::Released { .. } | EventKind::Write { .. } => Some(true),
+        EventKind::Return { outcome, .. } if matches!(outcome, history::Outcome::Ok) => Some(true),
+        _ => None,
+    }
+}
+
+/// Returns the instants of hosts in the causal chains of [good outcomes](is_use), with their
+/// distances from them. From each outcome it follows the last message that reached the host before,
 /// to its sender, and so on; and the first message that the host sent after it.
-fn chains(history: &History, records: &[Record]) -> BTreeSet<(String, True)> {
+fn chains(history: &History, records: &[Record]) -> Vec<(String, True, Mark)> {
     let mut arriving: BTreeMap<&str, BTreeMap<True, Message<'_>>> = BTreeMap::new();
     let mut leaving: BTreeMap<&str, BTreeMap<True, (&HostName, True)>> = BTreeMap::new();
     for record in records {
@@ -199,31 +219,22 @@ fn chains(history: &History, records: &[Record]) -> BTreeSet<(String, True)> {
             leaving.entry(from).or_default().insert(record.at, (to, *due));
         }
     }
-    let mut all = BTreeSet::new();
-    let outcomes = history.events.iter().filter(|event| {
-        matches!(
-            event.kind,
-            EventKind::Granted { .. }
-                | EventKind::Extended { .. }
-                | EventKind::Believes { .. }
-                | EventKind::Released { .. }
-                | EventKind::Write { .. }
-        )
-    });
-    for event in outcomes {
+    let mut all = Vec::new();
+    for (event, is_use) in history.events.iter().filter_map(|event| Some((event, is_use(&event.kind)?))) {
         let name = history.host_name(event.host);
+        let mark = |hops| Mark { rank: CHAIN, hops, is_use };
         let (mut host, mut at) = (name, event.at);
-        for _ in 0..HOPS {
-            all.insert((host.to_owned(), at));
+        for hops in 0..HOPS {
+            all.push((host.to_owned(), at, mark(hops)));
             let before = arriving.get(host).and_then(|all| all.range(..=at).next_back());
             let Some((due, Message { from, sent })) = before else { break };
-            all.insert((host.to_owned(), *due));
+            all.push((host.to_owned(), *due, mark(hops)));
             (host, at) = (from, *sent);
         }
         let after = leaving.get(name).and_then(|all| all.range(event.at..).next());
         if let Some((sent, (to, due))) = after {
-            all.insert((name.to_owned(), *sent));
-            all.insert((to.to_string(), *due));
+            all.push((name.to_owned(), *sent, mark(0)));
+            all.push((to.to_string(), *due, mark(1)));
         }
     }
     all

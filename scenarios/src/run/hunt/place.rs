@@ -67,13 +67,27 @@ impl From<Sent> for Placement {
     }
 }
 
-/// The order in which placements are tried.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+/// What the order of placements depends on, beside the fault itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cost {
-    /// 0 at an event in the chain of a good outcome, 1 at another recorded event, 2 at a timer.
-    pub(super) rank: u8,
+    /// The instant at which the fault begins.
+    pub(super) mark: Mark,
+    /// True if it begins before the event of its instant.
+    pub(super) is_before: bool,
     /// The number of its size, the largest first.
     pub(super) size: u32,
+}
+
+/// The meaning of an instant, the best for a fault first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(super) struct Mark {
+    /// 0 at an event in the chain of a good outcome, 1 at another recorded event, 2 at a timer.
+    pub(super) rank: u8,
+    /// The number of messages between the event and the outcome.
+    pub(super) hops: u8,
+    /// True if the outcome is a use of the lock, a release or a write; false for a grant or a
+    /// renewal.
+    pub(super) is_use: bool,
 }
 
 impl What {

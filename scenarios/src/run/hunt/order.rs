@@ -1,0 +1,141 @@
+//! The order in which placements are tried: near good outcomes first, and spread over kinds of
+//! faults, hosts and time.
+
+use std::collections::BTreeMap;
+
+use lockstorm_world::time::True;
+
+use super::place::{Cost, Placement, What};
+
+/// The faults of one kind on one host, or on one link in one direction, or the steps of a clock in
+/// one direction: those of the largest size, or all others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Kin<'a> {
+    is_smaller: bool,
+    kind: Kind,
+    is_server: bool,
+    hosts: (&'a str, &'a str),
+}
+
+/// A kind of fault, the likeliest to violate something first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Pause,
+    Cut,
+    StepBack,
+    StepForward,
+    Crash,
+    Restart,
+    CutOneWay,
+    Suspend,
+}
+
+/// The distance of a placement from a good outcome: the rank of its instant, false if it is on the
+/// likelier side of the event, and the messages between the event and the outcome.
+type Distance = (u8, bool, u8);
+
+/// Sorts placements. Those in the chains of good outcomes come first. Among them, the placements of
+/// one kin take turns with those of the others, the nearest to an outcome first.
+pub(super) fn arrange(all: &mut Vec<Placement>, servers: &[String]) {
+    let mut kin: BTreeMap<Kin<'_>, BTreeMap<Distance, Vec<(True, u32, usize)>>> = BTreeMap::new();
+    for (index, placement) in all.iter().enumerate() {
+        let of = kin.entry(Kin::of(placement, servers)).or_default();
+        let alike = of.entry(distance(placement)).or_default();
+        alike.push((placement.at, placement.cost.size, index));
+    }
+    let mut order: Vec<(u8, usize, Kin<'_>, usize)> = Vec::new();
+    for (of, members) in kin {
+        let mut turn = 0;
+        for ((rank, ..), mut alike) in members {
+            alike.sort_unstable();
+            for index in spread(alike.len()) {
+                turn += 1;
+                order.push((rank, turn * of.period(), of, alike[index].2));
+            }
+        }
+    }
+    order.sort_unstable();
+    let order: Vec<usize> = order.into_iter().map(|(.., index)| index).collect();
+    *all = order.into_iter().map(|index| all[index].clone()).collect();
+}
+
+impl<'a> Kin<'a> {
+    fn of(placement: &'a Placement, servers: &[String]) -> Kin<'a> {
+        let (kind, hosts) = match &placement.what {
+            What::Pause { host } => (Kind::Pause, (&**host, "")),
+            What::Suspend { host } => (Kind::Suspend, (&**host, "")),
+            What::Crash { host } => (Kind::Crash, (&**host, "")),
+            What::Restart { host } => (Kind::Restart, (&**host, "")),
+            What::Cut { from, to, one_way: false } => (Kind::Cut, (&**from, &**to)),
+            What::Cut { from, to, one_way: true } => (Kind::CutOneWay, (&**from, &**to)),
+            What::ClockStep { host, by: ..0 } => (Kind::StepBack, (&**host, "")),
+            What::ClockStep { host, .. } => (Kind::StepForward, (&**host, "")),
+        };
+        let is_server = servers.iter().any(|server| server == hosts.0);
+        Kin { is_smaller: placement.cost.size > 0, kind, is_server, hosts }
+    }
+
+    /// Returns the number of rounds from one turn to the next. A cut in one direction does little
+    /// that a cut in both does not, and a suspension little that a pause does not.
+    fn period(self) -> usize {
+        let is_rare = matches!(self.kind, Kind::CutOneWay | Kind::Suspend);
+        if is_rare || self.is_smaller { 2 } else { 1 }
+    }
+}
+
+/// A host that is stopped, or whose clock jumps, between a grant and the use of what was granted is
+/// likelier to go wrong than one that is stopped before the grant or after the use. A cut that
+/// begins before a message arrives holds it back.
+fn distance(placement: &Placement) -> Distance {
+    let Cost { mark, is_before, .. } = placement.cost;
+    let is_likely = match placement.what {
+        What::Cut { .. } => is_before,
+        _ => is_before == mark.is_use,
+    };
+    (mark.rank, !is_likely, mark.hops)
+}
+
+/// Returns the numbers below a limit, each far from those just before: 0, 4, 2, 6, 1, 5, 3, 7.
+fn spread(limit: usize) -> impl Iterator<Item = usize> {
+    let bits = limit.next_power_of_two().trailing_zeros();
+    let reversed = move |number: usize| number.reverse_bits().checked_shr(usize::BITS - bits).unwrap_or(0);
+    (0..limit.next_power_of_two()).map(reversed).filter(move |number| *number < limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::place::Mark, *};
+
+    fn pause(host: &str, at: i64, hops: u8) -> Placement {
+        let at = True::from_nanos(at);
+        let cost = Cost { mark: Mark { hops, ..Mark::default() }, ..Cost::default() };
+        Placement { at, what: What::Pause { host: host.to_owned() }, ends: at, cost }
+    }
+
+    #[test]
+    fn each_host_has_a_turn_before_another_has_its_second() {
+        let crash = Placement { what: What::Crash { host: "m".to_owned() }, ..pause("m", 9, 0) };
+        let mut all = vec![
+            pause("c", 1, 1),
+            pause("c", 2, 1),
+            pause("c", 3, 0),
+            pause("m", 4, 0),
+            pause("m", 5, 0),
+            crash,
+        ];
+        all.push(Placement {
+            cost: Cost { mark: Mark { rank: 2, ..Mark::default() }, ..all[0].cost },
+            ..pause("d", 6, 0)
+        });
+        arrange(&mut all, &["m".to_owned()]);
+        let order: Vec<i64> = all.iter().map(|one| one.at.as_nanos()).collect();
+        assert_eq!(order, [3, 4, 9, 1, 5, 2, 6]);
+    }
+
+    #[test]
+    fn neighbours_are_far_apart() {
+        assert_eq!(spread(8).collect::<Vec<_>>(), [0, 4, 2, 6, 1, 5, 3, 7]);
+        assert_eq!(spread(3).collect::<Vec<_>>(), [0, 2, 1]);
+        assert_eq!((spread(1).count(), spread(0).count()), (1, 0));
+    }
+}
