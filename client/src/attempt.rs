@@ -89,7 +89,7 @@ pub(crate) trait Attempt: Send + Sync + 'static {
         None
     }
 
-    /// For kinds that do not nest and whose reply does not name the holder: returns true. The client
+    /// Returns true for kinds that do not nest and whose reply does not name the holder. The client
     /// then refuses an owner by the holds that it knows.
     fn refuses_holder(&self) -> bool {
         false

@@ -92,7 +92,8 @@ pub(crate) fn compares(generation: Generation, words: &[Vec<u8>]) -> bool {
     if name == b"XREAD" && words.iter().any(|word| word == b"+") {
         return false;
     }
-    // Of an index beyond 32 bits, servers use the lower ones. HSETEX takes its key for the word FIELDS.
+    // Of an index beyond 32 bits, servers use the lower ones. HSETEX takes its key for the word
+    // FIELDS.
     let is_long = |word: &Vec<u8>| word.len() > 9;
     if name == b"LSET" && words.get(2).is_some_and(is_long)
         || name == b"HSETEX" && upper(words, 1) == b"FIELDS"

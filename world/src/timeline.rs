@@ -104,8 +104,8 @@ pub struct World {
     pub(crate) links: Vec<Link>,
     /// The heads of the links: arrival, number of the packet, link. Entries may be out of date.
     pub(crate) due: BinaryHeap<Reverse<(True, u64, usize)>>,
-    /// The next timer of each host that has one. What happens at an instant costs time in proportion
-    /// to the hosts that it concerns, not to all.
+    /// The next timer of each host that has one. An instant costs time in proportion to the hosts
+    /// that it concerns, not to all.
     timers: BTreeSet<(True, usize)>,
     pub(crate) network: crate::Stream,
     pub(crate) packets: u64,

@@ -1,5 +1,5 @@
-//! What is kept of runs until they are reported. A run that came out as expected is printed by
-//! nothing but counts, so only its counts are kept, and a million runs take as much memory as one.
+//! The runs of a command until they are reported. Only counts are printed of a run that came out as
+//! expected, so only counts are kept, and a million runs take as much memory as one.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) struct Gathered {
     pub(super) holds: Vec<Hold>,
 }
 
-/// How much a run matters: the least rank the most.
+/// The weight of a run: the least rank matters most.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Unexpected,

@@ -56,8 +56,8 @@ pub(crate) fn work_in_order<I: Sync, R: Send>(
     std::thread::scope(|scope| {
         let jobs = jobs.min(JOBS_MAX).clamp(1, items.len().max(1));
         let workers: Vec<_> = (0..jobs).map(|_| scope.spawn(worker)).collect();
-        // The scope waits for the work of its threads, not for their ends. A process that forks next
-        // must have one thread.
+        // The scope waits for the work of its threads, not for their ends. A process that forks
+        // next must have one thread.
         for worker in workers {
             worker.join().unwrap_or_else(|panic| resume_unwind(panic));
         }

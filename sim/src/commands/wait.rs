@@ -19,8 +19,8 @@ impl Wait {
     /// Parses a timeout in seconds, possibly with a fraction; 0 waits forever.
     ///
     /// # Errors
-    /// If it is not a number, negative, or out of range. Before Redis 7.2, a timeout above 64 bits of
-    /// milliseconds counts as negative.
+    /// If it is not a number, negative, or out of range. Before Redis 7.2, a timeout above 64 bits
+    /// of milliseconds counts as negative.
     pub fn parse(ctx: &Ctx<'_>, text: &[u8]) -> Result<Wait, Error> {
         let seconds = double(text).map_err(|_| Error::of("ERR timeout is not a float or out of range"))?;
         let ms = (seconds * 1000.0).ceil();

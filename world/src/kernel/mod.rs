@@ -343,7 +343,7 @@ impl Kernel {
             if self.outbound.is_empty() {
                 break;
             }
-            // What this host answers to itself waits for the next turn.
+            // Answers of this host to itself wait for the next turn.
             for _ in 0..self.outbound.len() {
                 let Some(packet) = self.outbound.pop_front() else { break };
                 if packet.to.ip().is_loopback() || *packet.to.ip() == self.address {

@@ -104,7 +104,7 @@ fn bytes_arrive_in_order_and_wake_their_reader_once() {
     for part in [b"one", b"two"] {
         assert!(matches!(write(&mut pair.client, fd, part), Poll::Ready(Ok(3))));
     }
-    // What is written before a collection leaves in one packet.
+    // All bytes that are written before a collection leave in one packet.
     assert_eq!(pair.settle(), ["DATA", "ACK"].map(str::to_owned));
     assert_eq!(pair.woken.0.load(Ordering::Relaxed), 1);
     assert_eq!(read(&mut pair.server, accepted, &waker, 4), Some(Ok(b"onet".to_vec())));

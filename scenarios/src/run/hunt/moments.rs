@@ -191,8 +191,8 @@ struct Message<'a> {
 }
 
 /// Returns true for a good outcome that uses what an owner has: a release, a write, or a call that
-/// returned. Returns false for one that gives it something, such as a grant, and `None` for an event
-/// that is no good outcome.
+/// returned. Returns false for one that gives it something, such as a grant, and `None` for an
+/// event that is no good outcome.
 fn is_use(kind: &EventKind) -> Option<bool> {
     match kind {
         EventKind::Granted { .. }

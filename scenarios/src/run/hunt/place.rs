@@ -67,7 +67,7 @@ impl From<Sent> for Placement {
     }
 }
 
-/// What the order of placements depends on, beside the fault itself.
+/// The place of a fault in a run, by which placements are ordered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Cost {
     /// The instant at which the fault begins.
