@@ -201,7 +201,7 @@ fn is_use(kind: &EventKind) -> Option<bool> {
         | EventKind::Counted { .. }
         | EventKind::Passed { .. } => Some(false),
         EventKind::Released { .. } | EventKind::Write { .. } => Some(true),
-        EventKind::Return { outcome, .. } if matches!(outcome, history::Outcome::Ok) => Some(true),
+        EventKind::Return { outcome: history::Outcome::Ok, .. } => Some(true),
         _ => None,
     }
 }

@@ -34,10 +34,13 @@ enum Kind {
 /// likelier side of the event, and the messages between the event and the outcome.
 type Distance = (u8, bool, u8);
 
+/// The placements of one kin by distance, each as its instant, its size and its index.
+type Members = BTreeMap<Distance, Vec<(True, u32, usize)>>;
+
 /// Sorts placements. Those in the chains of good outcomes come first. Among them, the placements of
 /// one kin take turns with those of the others, the nearest to an outcome first.
 pub(super) fn arrange(all: &mut Vec<Placement>, servers: &[String]) {
-    let mut kin: BTreeMap<Kin<'_>, BTreeMap<Distance, Vec<(True, u32, usize)>>> = BTreeMap::new();
+    let mut kin: BTreeMap<Kin<'_>, Members> = BTreeMap::new();
     for (index, placement) in all.iter().enumerate() {
         let of = kin.entry(Kin::of(placement, servers)).or_default();
         let alike = of.entry(distance(placement)).or_default();
