@@ -66,6 +66,13 @@ impl Contest {
                     }
                     guard.release().await?;
                 }
+                Subject::Strings(ours) => {
+                    let guard = ours.string_lock("turns").acquire().await?;
+                    if self.granted(client, begun, &mut share).await {
+                        self.pass(self.hold).await;
+                    }
+                    guard.release().await?;
+                }
                 Subject::Rslock(manager) => {
                     let guard = manager.acquire(b"turns".as_slice(), LEASE).await?;
                     if self.granted(client, begun, &mut share).await {
