@@ -17,7 +17,8 @@ use crate::script::{Call, Script, script};
 use crate::spin::SpinBackoff;
 use crate::wake::Wakes;
 
-script!(RELEASE, "release.lua");
+// A node of a Redlock is released by the same comparison, so servers keep one script for both.
+script!(RELEASE, "../redlock/release.lua");
 script!(RENEW, "renew.lua");
 script!(LEFT, "left.lua");
 
