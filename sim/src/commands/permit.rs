@@ -1,7 +1,7 @@
 //! Rules about the node's state for commands of clients and of scripts.
 
 use super::{Error, Flags};
-use crate::node::Node;
+use crate::{generation::Feature, node::Node};
 
 /// Checks that disk, replicas and role allow a client's write.
 ///
@@ -20,7 +20,7 @@ pub fn write(node: &Node) -> Result<(), Error> {
 pub fn write_in_script(node: &Node) -> Result<(), Error> {
     read_only_replica(node)?;
     disk(node)?;
-    replicas(node)
+    if node.config.generation.has(Feature::ScriptsNeedReplicas) { replicas(node) } else { Ok(()) }
 }
 
 /// Checks that the disk accepts writes.
