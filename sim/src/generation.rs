@@ -265,6 +265,8 @@ pub enum Feature {
     ExpireConditions,
     /// `SET key value IFEQ old`.
     SetIfEq,
+    /// `min-replicas-to-write` applies to writes of scripts.
+    ScriptsNeedReplicas,
     /// The clock stands still while a script runs.
     FrozenScripts,
     /// WAIT is allowed in scripts.
@@ -293,6 +295,8 @@ pub enum Feature {
     EarlySynced,
     /// The deletion of keys whose slot another node has taken is propagated.
     PropagatedSlotLoss,
+    /// CLUSTER SETSLOT is replicated, and takes TIMEOUT.
+    ReplicatedSetSlot,
     /// Nodes of a cluster have shard ids, and send extensions only to nodes that read them.
     ShardIds,
     /// Nodes of a cluster send each other light messages.
@@ -340,6 +344,12 @@ pub enum Feature {
 pub const FEATURES: &[(Feature, Since, &str)] = &[
     (Feature::SetNxGet, Since::redis(7, 0), "`SET NX GET` is allowed"),
     (Feature::ExpireConditions, Since::redis(7, 0), "EXPIRE and its kin have NX, XX, GT and LT"),
+    (
+        Feature::ScriptsNeedReplicas,
+        Since::redis(7, 0),
+        "a script cannot write with fewer replicas than `min-replicas-to-write` either (before, only the \
+         writes of clients were refused)",
+    ),
     (
         Feature::FrozenScripts,
         Since::redis(7, 2),
@@ -406,6 +416,12 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         Since { redis: Some((8, 2)), valkey: Some((8, 1)) },
         "a node of a cluster deletes the keys of a slot that another node has taken on its replicas and in its \
          append-only file, too",
+    ),
+    (
+        Feature::ReplicatedSetSlot,
+        Since::valkey(8, 0),
+        "`CLUSTER SETSLOT` is replicated: a promoted replica knows the slots that are moving, and the other side \
+         of the move takes it for its former master; SETSLOT takes TIMEOUT, and ignores other words at its end",
     ),
     (
         Feature::ShardIds,

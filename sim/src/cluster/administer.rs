@@ -84,7 +84,7 @@ impl Cluster {
         self.myself().is_replica().then_some("Please use SETSLOT only with masters.")
     }
 
-    /// CLUSTER SETSLOT on a master.
+    /// CLUSTER SETSLOT on a master, or on a replica that repeats it.
     ///
     /// # Errors
     /// Returns the reason if the nodes, their roles or the keys of this node do not allow the
@@ -96,7 +96,7 @@ impl Cluster {
         slot: u16,
         to: SetSlot<'_>,
     ) -> Result<(), String> {
-        let is_mine = self.owner(slot) == Some(self.me);
+        let is_mine = self.owner(slot).is_some_and(|owner| self.my_master() == Some(owner));
         if self.jobs.exports(slot) {
             return Err("Slot export in progress.".into());
         }
@@ -166,7 +166,8 @@ impl Cluster {
             self.log("Configuration change detected. Reconfiguring myself as a replica");
             self.follow(to);
         }
-        if to == self.me && self.importing.remove(&slot).is_some() {
+        let is_moved = self.my_master() == Some(to) && self.importing.remove(&slot).is_some();
+        if is_moved && to == self.me {
             // Other nodes must believe this claim, so it gets a newer epoch than the source's.
             self.bump_epoch();
             self.broadcast_pong(env, around, false);

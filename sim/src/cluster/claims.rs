@@ -1,6 +1,7 @@
 //! Decides which master owns each slot: the claim with the newer epoch wins.
 
 use super::{Around, Cluster, message::Header, node::Key, outbox::Want, slot::key_slot, slot_set::SlotSet};
+use crate::generation::Feature;
 
 impl Cluster {
     /// Applies a master's claim to slots by its config epoch. If this node or its master loses its
@@ -17,9 +18,13 @@ impl Cluster {
                 self.unclaimed.remove(slot);
                 continue;
             }
-            // Only SETSLOT moves a slot that is being imported.
-            if self.importing.contains_key(&slot) {
-                continue;
+            // Only SETSLOT moves a slot that is being imported, or a failover of its source where
+            // the source's replicas know of the move.
+            if let Some(&source) = self.importing.get(&slot) {
+                if !self.has_succeeded(of, source) {
+                    continue;
+                }
+                self.importing.insert(slot, of);
             }
             if !self.is_free(slot) && owner.is_some_and(|owner| self.known(owner).config_epoch >= epoch) {
                 continue;
@@ -32,6 +37,11 @@ impl Cluster {
             self.bind(slot, of);
             moved.add(slot);
             self.changed();
+        }
+        let replaced = |target: Key| !moved.is_empty() && self.has_succeeded(of, target);
+        let outdated = self.migrating.iter().filter(|(_, target)| replaced(**target)).map(|(slot, _)| *slot);
+        for slot in outdated.collect::<Vec<_>>() {
+            self.migrating.insert(slot, of);
         }
         self.tell_slots(&moved, of);
         for slot in self.known(of).slots.iter().collect::<Vec<_>>() {
@@ -53,6 +63,14 @@ impl Cluster {
         } else {
             self.out.wants.extend(dirty.into_iter().map(Want::DropKeys));
         }
+    }
+
+    /// Returns true if a master takes the part of a former one in the moves of slots, because it is
+    /// of the same shard.
+    fn has_succeeded(&self, new: Key, former: Key) -> bool {
+        self.generation.has(Feature::ReplicatedSetSlot)
+            && new != former
+            && self.shard_id(new) == self.shard_id(former)
     }
 
     /// Sends an UPDATE to a sender that claims slots of another node, if that node has a newer

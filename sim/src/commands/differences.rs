@@ -11,7 +11,7 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
         "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
          compilation, have the texts of 7.0. Figures of INFO, and MEMORY USAGE of streams, are those of \
          7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
-         last command. No STRALGO.",
+         last command. HINCRBYFLOAT by infinity leaves no empty hash behind. No STRALGO.",
     ),
     (
         Generation::Redis82,
@@ -30,7 +30,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
          CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as if it were an \
          array, and omits commands that have waited in vain. Of the options that came after 7.0, only those \
          of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a function. No CLIENT \
-         IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS.",
+         IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS. CLUSTER SETSLOT does not wait for its replicas, \
+         and never answers NOREPLICAS.",
     ),
     (
         Generation::Valkey91,

@@ -1,5 +1,6 @@
-//! Atomic migrations of slots between Valkey 9 nodes on hosts of the world: masters `a` and `b`,
-//! and a replica `b1` of `b`. Links take 20 ms, a tick comes every 100 ms.
+//! Migrations of slots between Valkey 9 nodes on hosts of the world, atomic ones and those by
+//! SETSLOT: masters `a` and `b`, and a replica `b1` of `b`. Links take 20 ms, a tick comes every
+//! 100 ms.
 
 use lockstorm_sim::{
     config::Config,
@@ -202,4 +203,42 @@ fn a_migration_ends_by_a_command_at_its_source() {
     group.reply("FLUSHALL", "+OK");
     assert!(group.jobs(1).contains("Data was flushed"), "{}", group.jobs(1));
     assert_eq!((group.keys(0), group.keys(1)), (0, 0));
+}
+
+/// SETSLOT is replicated: the replica knows the slot that moves, and so does the target when the
+/// replica has taken the place of the source.
+#[test]
+fn a_promoted_replica_goes_on_with_a_migration_by_setslot() {
+    const MIGRATING: &str = "CLUSTER SETSLOT 12182 MIGRATING aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+    const IMPORTING: &str = "CLUSTER SETSLOT 12182 IMPORTING bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
+    const COMMANDS: &[Said] = &[
+        (4_000, "a", IMPORTING),
+        (4_000, "b", MIGRATING),
+        (5_000, "b1", "CLUSTER SETSLOT 12182 STABLE"),
+        (6_000, "b1", "CLUSTER FAILOVER"),
+        (9_000, "b1", "GET foo"),
+        (9_000, "a", "GET foo{foo}"),
+    ];
+    let marks = |group: &Group, at: usize| {
+        let shown = group.nodes[at].look(|server| {
+            server.node().cluster.as_ref().map(|cluster| format!("{:?}", cluster.show_nodes()))
+        });
+        let shown = shown.flatten().expect("it runs, in a cluster");
+        let marks = shown.split(['[', ']']).find(|part| part.starts_with("12182-"));
+        marks.map(str::to_owned)
+    };
+    let group = play(COMMANDS, &[], 5);
+    group.reply(MIGRATING, "+OK");
+    for at in [1, 2] {
+        assert_eq!(marks(&group, at), Some(format!("12182->-{}", id(0))));
+    }
+    drop(group);
+    let group = play(COMMANDS, &[], 10);
+    group.reply("CLUSTER SETSLOT 12182 STABLE", "-ERR Please use SETSLOT only with masters.");
+    group.reply("CLUSTER FAILOVER", "+OK");
+    group.reply("GET foo", "-ASK 12182 a:6379");
+    group.reply("GET foo{foo}", "-MOVED 12182 b1:6379");
+    assert_eq!(marks(&group, 0), Some(format!("12182-<-{}", id(2))));
+    assert_eq!(marks(&group, 2), Some(format!("12182->-{}", id(0))));
+    assert_eq!(marks(&group, 1), None);
 }

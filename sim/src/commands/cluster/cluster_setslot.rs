@@ -5,7 +5,9 @@ use bytes::Bytes;
 use super::{act, slot_of, with};
 use crate::{
     cluster::SetSlot,
-    commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, integer},
+    effect::{PropagateTo, Propagated},
+    generation::Feature,
     resp::Reply,
 };
 
@@ -22,20 +24,42 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    let refused = with(ctx, |cluster, _, _| cluster.refuses_set_slot())?;
+    let is_replicated = ctx.node.config.generation.has(Feature::ReplicatedSetSlot);
+    let is_of_master = is_replicated && ctx.origin == Origin::Replication;
+    let refused = with(ctx, |cluster, _, _| cluster.refuses_set_slot())?.filter(|_| !is_of_master);
     if let Some(why) = refused {
         return Err(Error(format!("ERR {why}").into()));
     }
     let slot = slot_of(&args[2])?;
-    let to = match (&args[3].to_ascii_lowercase()[..], &args[4..]) {
-        (b"migrating", [node]) => SetSlot::Migrating(node),
-        (b"importing", [node]) => SetSlot::Importing(node),
-        (b"node", [node]) => SetSlot::Node(node),
-        (b"stable", []) => SetSlot::Stable,
-        _ => {
-            let text = "ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP";
-            return Err(Error::of(text));
-        }
+    let (to, options) = match (&args[3].to_ascii_lowercase()[..], &args[4..]) {
+        (b"migrating", [node, options @ ..]) => (SetSlot::Migrating(node), options),
+        (b"importing", [node, options @ ..]) => (SetSlot::Importing(node), options),
+        (b"node", [node, options @ ..]) => (SetSlot::Node(node), options),
+        (b"stable", options) => (SetSlot::Stable, options),
+        _ => return Err(INVALID),
     };
-    act(ctx, |cluster, env, around| cluster.set_slot(env, around, slot, to))
+    match is_replicated {
+        true => check_timeout(options)?,
+        false if !options.is_empty() => return Err(INVALID),
+        false => {}
+    }
+    let done = act(ctx, |cluster, env, around| cluster.set_slot(env, around, slot, to))?;
+    if is_replicated && !is_of_master {
+        let (args, to) = (args.to_vec(), PropagateTo::Replicas);
+        ctx.effects.propagated.push(Propagated { db: 0, args, to });
+    }
+    Ok(done)
+}
+
+const INVALID: Error =
+    Error::of("ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP");
+
+/// Checks `TIMEOUT ms` wherever it is. Other words are ignored.
+fn check_timeout(options: &[Bytes]) -> Result<(), Error> {
+    let Some(at) = options.iter().position(|word| word.eq_ignore_ascii_case(b"timeout")) else {
+        return Ok(());
+    };
+    let value = options.get(at + 1).ok_or(Error::of("ERR Missing timeout value"))?;
+    let ms = integer(value).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
+    if ms < 0 { Err(Error::of("ERR timeout is negative")) } else { Ok(()) }
 }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Lookup, conditions::Conditions, integer},
     effect::Class,
+    generation::Generation,
     resp::Reply,
 };
 
@@ -26,8 +27,7 @@ pub(super) fn expire(
 ) -> Result<Reply, Error> {
     let key = &args[1];
     let conditions = Conditions::parse(&args[3..])?;
-    let scale = if unit == Unit::Seconds { 1000 } else { 1 };
-    let when_ms = integer(&args[2])?.checked_mul(scale).and_then(|ms| ms.checked_add(origin_ms));
+    let when_ms = when(ctx.node.config.generation, integer(&args[2])?, origin_ms, unit);
     let when_ms = when_ms.ok_or_else(|| Error::invalid_expire(command))?;
     let Some(old_ms) = ctx.lookup_write(key).map(|entry| entry.expires_ms()) else {
         return Ok(Reply::Integer(0));
@@ -44,6 +44,19 @@ pub(super) fn expire(
         ctx.propagate_as(vec![vec!["PEXPIREAT".into(), key.clone(), when_ms.to_string().into()]]);
     }
     Ok(Reply::Integer(1))
+}
+
+/// Returns the time in milliseconds; `None` beyond 64 bits. Redis 6.2 calculates on with the lower
+/// 64 bits, and refuses only a result on the wrong side of the origin, or below zero.
+fn when(generation: Generation, argument: i64, origin_ms: i64, unit: Unit) -> Option<i64> {
+    let scale = if unit == Unit::Seconds { 1000 } else { 1 };
+    if generation != Generation::Redis62 {
+        return argument.checked_mul(scale)?.checked_add(origin_ms);
+    }
+    let after_ms = argument.wrapping_mul(scale);
+    let when_ms = after_ms.wrapping_add(origin_ms);
+    let is_wrong = if argument < 0 { after_ms > 0 } else { when_ms < 0 };
+    (!is_wrong).then_some(when_ms)
 }
 
 /// Replies with the time from `origin_ms` to a key's expiry: -1 for no expiry, -2 for no key.

@@ -27,7 +27,8 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let (key, field) = (&args[1], &args[2]);
     let increment = LongDouble::parse(&args[3]).ok_or(Error::NOT_FLOAT)?;
-    if !increment.is_finite() {
+    // 6.2 looks at the key first.
+    if !increment.is_finite() && ctx.node.config.generation != Generation::Redis62 {
         return Err(Error::of("ERR value is NaN or Infinity"));
     }
     let rule = ctx.field_rule();
