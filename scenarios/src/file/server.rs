@@ -55,13 +55,15 @@ impl Server {
         self.options.contains(&name.to_ascii_lowercase())
     }
 
+    /// Returns true if the `nodes.conf` of the server has the shard of each node: Redis from 7.2,
+    /// and Valkey.
+    pub(crate) fn writes_shards(&self) -> bool {
+        self.kind == Kind::Valkey || release(&self.version) >= (7, 2)
+    }
+
     /// Returns the newest generation that the simulator imitates and that is not newer than the
     /// server, or else the oldest of its kind.
     pub fn nearest(&self) -> generation::Generation {
-        let release = |version: &str| {
-            let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
-            (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
-        };
         let is_kind = |one: &generation::Generation| one.is_valkey() == (self.kind == Kind::Valkey);
         let mut of_kind = generation::Generation::ALL.into_iter().filter(is_kind);
         let oldest = of_kind.next().unwrap_or_default();
@@ -74,6 +76,12 @@ impl Server {
         let (kind, version) = generation.parts();
         self.kind == kind && self.version.strip_prefix(version).is_some_and(|rest| rest.starts_with('.'))
     }
+}
+
+/// Returns the first two numbers of a version.
+fn release(version: &str) -> (u32, u32) {
+    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+    (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 
 impl fmt::Display for Server {

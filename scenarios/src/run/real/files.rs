@@ -104,16 +104,27 @@ pub(super) fn sentinel_file(
     file
 }
 
-/// Returns the `nodes.conf` of a node of a cluster, from the one that names hosts.
-pub(super) fn cluster_file(written: &str, places: &Places) -> String {
+/// Returns the `nodes.conf` of a node of a cluster, from the one that names hosts. A shard has the
+/// id of its master, where the server keeps shards: a node whose own file says nothing of its
+/// shard is in none.
+pub(super) fn cluster_file(written: &str, places: &Places, server: Option<&Server>) -> String {
+    let shards = server.is_some_and(Server::writes_shards);
     let mut file = String::new();
     for line in written.lines() {
         let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+        let shard = match &words[..] {
+            [_, _, _, master, ..] if master != "-" => master.clone(),
+            [own, ..] => own.clone(),
+            [] => String::new(),
+        };
         if let Some(address) = words.get_mut(1)
             && let Some((host, _)) = address.split_once(':')
             && let (Some(door), Some(bus)) = (places.door(host, PORT), places.door(host, BUS))
         {
             *address = format!("{door}@{}", bus.port());
+            if shards {
+                *address += &format!(",,shard-id={shard}");
+            }
         }
         file += &words.join(" ");
         file.push('\n');
@@ -218,10 +229,16 @@ storm = "1s"
             ("n2", BUS, "127.1.0.2:7102"),
         ]);
         let written = software::<PlannedNode>(&plan, "n2").nodes_conf.clone().expect("a file");
-        let file = cluster_file(&written, &places);
+        let file = cluster_file(&written, &places, Some(&server(&[])));
         let addresses: Vec<&str> = file.lines().filter_map(|line| line.split(' ').nth(1)).collect();
         assert_eq!(addresses, ["127.1.0.1:7001@7101", "127.1.0.2:7002@7102", "currentEpoch"]);
         assert!(file.lines().nth(1).is_some_and(|line| line.contains(" myself,master - ")), "{file}");
+        let of_today = Server { version: "8.2.3".to_owned(), ..server(&[]) };
+        let file = cluster_file(&written, &places, Some(&of_today));
+        for line in file.lines().filter(|line| line.contains("master")) {
+            let words: Vec<&str> = line.split(' ').collect();
+            assert!(words[1].ends_with(&format!(",,shard-id={}", words[0])), "{line}");
+        }
         let options = announcements(&places, "n2", Some(&server(&["bind-source-addr"])));
         let options: Vec<String> =
             options.into_iter().map(|(name, value)| format!("{name} {value}")).collect();

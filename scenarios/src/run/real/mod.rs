@@ -132,7 +132,8 @@ impl RealServer {
             let mut options = operator::options(&self.written);
             options.extend(files::announcements(&self.places, name, self.server.as_ref()));
             if let Some(written) = &self.nodes_conf {
-                home.begin_file(files::CLUSTER_FILE, &files::cluster_file(written, &self.places))?;
+                let file = files::cluster_file(written, &self.places, self.server.as_ref());
+                home.begin_file(files::CLUSTER_FILE, &file)?;
             } else if self.places.ip(name).is_some() {
                 home.begin_file(files::NODE_FILE, &files::node_file(home.address, &options, &self.users))?;
                 return Ok(vec![files::NODE_FILE.to_owned()]);

@@ -87,6 +87,8 @@ pub(super) struct Watcher {
     cluster: Option<(u16, Serving)>,
     /// False while the node refuses to read the keys.
     is_read: bool,
+    /// True while the node has keys from its disk that it has not let anyone read yet.
+    has_unread: bool,
     /// The connection that ends when the node becomes a replica, under Sentinels, and the moment at
     /// which it ended.
     tripwire: Option<TcpStream>,
@@ -137,6 +139,7 @@ impl Watcher {
             evicted,
             cluster,
             is_read,
+            has_unread: false,
             tripwire,
             tripped,
         };
@@ -145,7 +148,10 @@ impl Watcher {
                 Answer::Kept(reading) => break reading,
                 // A node whose slot holds no key has lost all. Of any others it says nothing.
                 Answer::NotHere => match watcher.has_keys().await? {
-                    true => return Some(watcher),
+                    true => {
+                        watcher.has_unread = true;
+                        return Some(watcher);
+                    }
                     false => break watcher.nothing(),
                 },
                 Answer::NotNow => watcher.ctx.wire_delay(EVERY).await,
@@ -197,6 +203,7 @@ impl Watcher {
                     let at = reading.at;
                     (again, self.is_read) = (false, true);
                     self.look_at_role(&server, Some(&reading)).await;
+                    self.has_unread = false;
                     self.judge(reading, server.master.get());
                     seen_until.set(Some(self.true_time(at)));
                 }
@@ -253,8 +260,10 @@ impl Watcher {
                 let Some(view) = View::of(connection).await else { return true };
                 let how = view.serving(*slot);
                 server.view.replace(view);
-                if reading.is_none() && how.answers() && !serving.is_master() {
-                    return false;
+                // The keys of a new master are to be read first, unless the copy has them.
+                let is_new = how.is_master() && !serving.is_master();
+                if reading.is_none() && is_new && (how.answers() || self.has_unread) {
+                    return !how.answers();
                 }
                 if std::mem::replace(serving, how) == how {
                     return true;
@@ -284,6 +293,10 @@ impl Watcher {
         }
         becomes.into_iter().for_each(|what| self.tell(now, what));
         if is_master && !was_master {
+            if self.has_unread && before.is_some() {
+                let why = "clients changed it before the keys from its disk could be read";
+                self.locks.iter().for_each(|watched| self.lost_sight(watched.lock, why));
+            }
             let known = Reading { values: self.mirror.done(), ..self.nothing() };
             self.promoted(now, reading.unwrap_or(&known), before, how);
         }
