@@ -15,7 +15,7 @@ use super::{
 use lockstorm::{
     file::{
         scenario::{Scenario, Source, Variant},
-        server::Servers,
+        server::{Server, Servers},
     },
     judge::{
         history::{Ended, FailedCalls},
@@ -81,7 +81,10 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
                 continue;
             }
             let plan = trial.plan(case);
-            let problems = real::impossible(&plan);
+            let mut problems = real::impossible(&plan);
+            if !names_server(trial.variant(case)) {
+                problems.extend(unstated(&sources[case.source], servers[on].default()));
+            }
             match problems.is_empty() {
                 true => possible.push((plan.phases.ends.since(True::ZERO), on, case)),
                 false => {
@@ -126,6 +129,14 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
         outln!("\n{}", by_server(&trials[0], servers, &rows));
     }
     Ok(rows.iter().map(|row| row.came.exit()).max().unwrap_or(Exit::Expected))
+}
+
+/// Returns the reason why the claim says nothing of this server, if its file names the generations
+/// of which it does.
+fn unstated(source: &Source, server: &Server) -> Option<String> {
+    let stated = &source.claim()?.generations;
+    let is_stated = stated.is_empty() || stated.iter().any(|name| name == server.nearest().name());
+    (!is_stated).then(|| format!("the claim is stated for {}", stated.join(", ")))
 }
 
 /// Counts the results on one server.

@@ -238,7 +238,7 @@ fn what_cannot_be_done_to_real_groups_is_named() {
                 "[fault.failover]",
                 "[fault.jump]\nclock_step = { host = \"s2\", by = \"1s\" }\nat = \"1s\"\n[fault.failover]",
             ),
-            vec!["fault \"jump\" needs \"step wall of s2"],
+            vec!["fault \"jump\" needs a clock of s2"],
         ),
         (TWO_SLOTS.to_owned(), vec!["the locks are in several slots of the cluster"]),
     ];

@@ -544,7 +544,7 @@ fn a_claim_that_cannot_be_run_on_real_servers_is_refused_with_the_reason() {
     let lines: Vec<&str> = said.lines().collect();
     assert!(lines[0].starts_with("on Redis ") || lines[0].starts_with("on Valkey "), "{said}");
     assert!(lines[1].starts_with("S7   refused, 0 of 0 runs as simulated: "), "{said}");
-    assert!(lines[2].contains("refused: r has clocks of its own"), "{said}");
+    assert!(lines[2].contains("refused: r needs a clock that differs from the machine's"), "{said}");
     let last = lines.last().expect("lines");
     assert!(last.starts_with("0 of 0 runs as simulated (0.0 %), "), "{said}");
     assert!(last.contains("; 0 mismatches, 0 undecided; "), "{said}");
@@ -566,12 +566,12 @@ fn what_cannot_be_done_to_real_servers_is_named() {
         ("[fault.stall]\npause = \"m\"\nat = \"1s\"\n", vec![]),
         (
             "[fault.jump]\nclock_step = { host = \"m\", by = \"1s\" }\nat = \"1s\"\n",
-            vec!["fault \"jump\" needs \"step wall of m"],
+            vec!["fault \"jump\" needs a clock of m"],
         ),
         ("[fault.jump]\nclock_step = { host = \"c1\", by = \"1s\" }\nat = \"1s\"\n", vec![]),
         (
             "[fault.jump]\nclock_step = { host = \"@master\", by = \"1s\" }\nat = \"1s\"\n",
-            vec!["fault \"jump\" needs \"step wall of "],
+            vec!["fault \"jump\" needs a clock of "],
         ),
         ("[fault.jump]\nclock_step = { host = \"@holder\", by = \"1s\" }\nat = \"1s\"\n", vec![]),
         ("[fault.split]\ncut = { from = \"m\", to = \"c1\" }\nat = \"1s\"\n", vec![]),

@@ -74,7 +74,7 @@ impl Node {
         self.server.map_or_else(Default::default, Generation::simulated)
     }
 
-    /// Returns true if the node does something that no Redis 7 does.
+    /// Returns true if the node has an option that no real server has.
     pub fn is_no_redis(&self) -> bool {
         self.expire_by_monotonic
             || self.replicate_relative_ttl

@@ -31,28 +31,30 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
         let targets: Vec<Vec<String>> = occurrence.targets.iter().map(somebody).collect();
         let is_process = |host: Option<&str>| host.is_some_and(|host| is_process(plan, host));
         let impossible = occurrence.fault.actions(&targets).into_iter().find_map(|action| match action {
-            FaultAction::World(verb) if is_process(verb.bends_clock_of()) => Some(verb.to_string()),
+            FaultAction::World(verb) if is_process(verb.bends_clock_of()) => {
+                verb.bends_clock_of().map(own_clock)
+            }
             FaultAction::For(condition) if is_process(condition.bends_clock_of()) => {
-                Some(condition.to_string())
+                condition.bends_clock_of().map(own_clock)
             }
             FaultAction::Disk { node, .. } => Some(format!("a disk of {node} that takes nothing")),
             FaultAction::Console { node, command } => unknown_command(plan, &node, &command),
-            FaultAction::LoseDisk { host } => Some(format!("lose the disk of {host}")),
+            FaultAction::LoseDisk { host } => Some(format!("the loss of the disk of {host}")),
             // The monotonic clock of a stopped process continues.
             FaultAction::For(Condition::Suspended { host }) if is_peer(plan, &host) => {
-                Some(format!("suspension of {host}"))
+                Some(format!("a suspension of {host}"))
             }
             _ => None,
         });
         if let Some(what) = impossible {
             let name = occurrence.of();
-            problems.push(format!("fault {name:?} needs \"{what}\""));
+            problems.push(format!("fault {name:?} needs {what}"));
         }
     }
     for host in &plan.hosts {
         let bends_clock = host.offset != Default::default() || host.rate != Default::default();
         if bends_clock && host.software.is_process() {
-            problems.push(format!("{} has clocks of its own", host.name));
+            problems.push(format!("{} needs a clock that differs from the machine's", host.name));
         }
         problems.extend(host.software.unreal().into_iter().map(|does| format!("{} {does}", host.name)));
         problems.extend(of_group(plan, host).map(|does| format!("{} {does}", host.name)));
@@ -74,6 +76,11 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
     problems.sort();
     problems.dedup();
     problems
+}
+
+/// Names the clock that a fault changes.
+fn own_clock(host: &str) -> String {
+    format!("a clock of {host} that differs from the machine's")
 }
 
 /// Returns the reason why a host cannot take part in a group of processes, if it cannot.

@@ -227,7 +227,7 @@ mod tests {
             super::super::impossible(&plan.with_servers(&Servers::new(default.clone(), others)))
         };
         let lacks = [
-            "fault \"sync\" needs \"WAITAOF, which Redis 6.2.5 does not have\"",
+            "fault \"sync\" needs WAITAOF, which Redis 6.2.5 does not have",
             "m sets latency-tracking, which Redis 6.2.5 does not have",
         ];
         assert_eq!(refusals(&old, &[&new]), lacks);

@@ -39,7 +39,7 @@ impl Software for PlannedNode {
     }
 
     fn unreal(&self) -> Vec<String> {
-        let no_redis = self.node.is_no_redis().then_some("is to do what no Redis 7 does".to_owned());
+        let no_redis = self.node.is_no_redis().then_some("has options that no real server has".to_owned());
         let lacks = match &self.server {
             None => Vec::new(),
             Some(Err(why)) => vec![why.clone()],
