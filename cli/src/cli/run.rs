@@ -100,18 +100,32 @@ impl Run {
         let progress = Progress::new(trial.cases().len());
         let print = Print { verbose: self.verbose, chosen: self.until_violation };
         let (mut gathered, mut written) = (self.output.gathered(print), Ok(()));
-        trial.each(&|judged| progress.step(judged.simulated), &mut |one| {
+        let mut take = |one| {
             written = table.as_mut().map_or(Ok(()), |table| table.add(&one));
             if written.is_ok() {
                 written = self.output.add(&trial, &mut gathered, one);
             }
             if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-        });
+        };
+        // A run that is alone is printed whole: its outcome is kept, so that it runs once.
+        let mut alone = None;
+        if let [case] = trial.cases()[..] {
+            let outcome = Rc::new(trial.outcome(case, self.output.retention()));
+            let one = trial.judge(case, &outcome);
+            progress.step(one.simulated);
+            let _ = take(one);
+            alone = Some(outcome);
+        } else {
+            trial.each(&|judged| progress.step(judged.simulated), &mut take);
+        }
         let speed = progress.finish();
         written?;
         table.map_or(Ok(()), Written::finish)?;
         let tallies = gathered.tallies(&trial);
-        let outcome = |case| Rc::new(trial.outcome(case, self.output.retention()));
+        let outcome = |case| match &alone {
+            Some(outcome) => Rc::clone(outcome),
+            None => Rc::new(trial.outcome(case, self.output.retention())),
+        };
         let exit = self.output.report(&trial, &gathered, &tallies, &speed, print, outcome)?;
         // Draw last: if a picture fails, everything else is printed and written already.
         self.picture.draw(&trial, &tallies)?;

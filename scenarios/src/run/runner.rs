@@ -469,15 +469,21 @@ impl Runner<'_> {
         !decided.is_empty() && decided.iter().all(|decided| *decided)
     }
 
-    fn judged(&self, case: &Case, told: &(dyn Fn(&Judged) + Sync)) -> ControlFlow<Judged, Judged> {
-        let outcome = self.outcome_of(&self.plan(*case), *case, TraceRetention::Nothing);
-        let mut one = judge(self.variant(*case), *case, &outcome);
+    /// Judges the outcome of a case, with the holds and chains that the runner is to keep.
+    pub fn judge(&self, case: Case, outcome: &Outcome) -> Judged {
+        let mut one = judge(self.variant(case), case, outcome);
         if self.keeps_holds {
             one.holds = checker::holds(&Evidence::of(&outcome.history));
         }
         if self.keeps_chains {
             one.chains = report::chains(&outcome.history, &one.findings);
         }
+        one
+    }
+
+    fn judged(&self, case: &Case, told: &(dyn Fn(&Judged) + Sync)) -> ControlFlow<Judged, Judged> {
+        let outcome = self.outcome_of(&self.plan(*case), *case, TraceRetention::Nothing);
+        let mut one = self.judge(*case, &outcome);
         if self.keeps_report_digest {
             one.report_digest = self.report_digest(outcome.history, &one);
         }
