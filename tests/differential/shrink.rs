@@ -1,6 +1,6 @@
 //! Shrinks an episode with a difference to the fewest steps and words that still show one.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::{
     duel::{Difference, Duel},
@@ -10,6 +10,9 @@ use crate::{
 
 /// Limit of replays; after it the smallest steps found so far are the result.
 const ATTEMPTS: usize = 1500;
+
+/// Limit of time. A reply that one side does not give costs each replay the whole patience.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// The smallest steps found, their difference, and the transcript.
 pub(crate) struct Smallest {
@@ -23,12 +26,14 @@ struct Shrinker<'a> {
     best: Vec<Step>,
     difference: Difference,
     attempts: usize,
+    begun: Instant,
 }
 
 /// Makes differing steps as small as possible; `None` when a replay shows no difference.
 pub(crate) fn shrink(duel: &mut Duel, steps: &[Step], difference: Difference) -> Option<Smallest> {
     let patience = std::mem::replace(&mut duel.patience, Duration::from_millis(1500));
-    let mut shrinker = Shrinker { duel, best: steps.to_vec(), difference, attempts: 0 };
+    let (best, begun) = (steps.to_vec(), Instant::now());
+    let mut shrinker = Shrinker { duel, best, difference, attempts: 0, begun };
     let found =
         shrinker.try_steps(cut(steps, &shrinker.difference.clone())) || shrinker.try_steps(steps.to_vec());
     if found {
@@ -60,7 +65,7 @@ fn cut(steps: &[Step], difference: &Difference) -> Vec<Step> {
 
 impl Shrinker<'_> {
     fn try_steps(&mut self, steps: Vec<Step>) -> bool {
-        if self.attempts >= ATTEMPTS {
+        if self.attempts >= ATTEMPTS || self.begun.elapsed() > LONGEST {
             return false;
         }
         self.attempts += 1;

@@ -11,7 +11,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
         "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
          compilation, have the texts of 7.0. Figures of INFO, and MEMORY USAGE of streams, are those of \
          7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
-         last command. HINCRBYFLOAT by infinity leaves no empty hash behind. No STRALGO.",
+         last command. HINCRBYFLOAT by infinity leaves no empty hash behind. A timeout of 0.001 seconds is \
+         a millisecond, not none. No STRALGO.",
     ),
     (
         Generation::Redis82,
