@@ -202,6 +202,17 @@ mod tests {
     }
 
     #[test]
+    fn each_object_needs_its_own_commands_and_those_of_every_client() {
+        for (constructor, rights) in OBJECTS {
+            let all = rights.all_commands();
+            let listens = !rights.channels.is_empty();
+            assert!(all.contains(&allowed(EVERY)), "{constructor}: {all}");
+            assert!(all.contains(&allowed(rights.commands)), "{constructor}: {all}");
+            assert_eq!(all.contains(&allowed(LISTENING)), listens, "{constructor}: {all}");
+        }
+    }
+
+    #[test]
     fn the_documentation_has_the_table() {
         let documented = include_str!("rights.md");
         for text in [&printed(), &allowed(EVERY), &allowed(LISTENING)] {

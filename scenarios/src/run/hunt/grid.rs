@@ -247,3 +247,14 @@ impl Bounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_counts_the_placements_of_each_reason() {
+        let one = LeftOut { same_gap: 3, unseen: 5, same_end: 7, same_state: 11 };
+        assert_eq!(one.all(), 26);
+    }
+}

@@ -358,7 +358,7 @@ fn case(history: &History, hold: &Hold, wrong: Wrong, by: Duration) -> Case<Off>
 mod tests {
     use crate::judge::{
         checker::tests::{explained, first_line},
-        history::{Call, Life, LockKind, LossCause, Outcome, Reason, story::Story},
+        history::{Call, GainCause, Life, LockKind, LossCause, Outcome, Reason, story::Story},
     };
 
     #[test]
@@ -505,5 +505,16 @@ mod tests {
         let story = Story::one_node().at(0).locks("c1", "m", 30_000).at(10_000).granted("m", "c1", 30_000);
         let story = story.at(10_100).released("m", "c1").at(40_001).vanished("m", "c1", LossCause::Expired);
         assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=1ms phantom=10.001s");
+    }
+
+    /// A node restarts with a level that its owner had given back, below the one that it still has.
+    /// The owner gives its own back; nothing promises the other.
+    #[test]
+    fn a_level_that_came_back_lies_below_those_of_the_owner() {
+        let story = Story::one_node().at(0).locks("c1", "m", 10_000).at(1).locks("c1", "m", 10_000);
+        let story = story.at(100).released("m", "c1").at(1_000).life("m", Life::Crashed);
+        let story = story.at(1_100).regained("m", "c1", 8_900, 2, GainCause::Restart);
+        let story = story.at(2_000).unlocks("c1", "m").at(3_000).vanished("m", "c1", LossCause::Flushed);
+        assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=0ms phantom=1s");
     }
 }
