@@ -485,6 +485,15 @@ mod tests {
     }
 
     #[test]
+    fn a_server_of_any_form_is_none_of_a_cluster() {
+        let info = redis::IntoConnectionInfo::into_connection_info("redis://h2").expect("a URL");
+        for other in [Address::from("redis://h2"), Address::from(info)] {
+            let error = read(vec!["redis+cluster://h1".into(), other], false).unwrap_err().to_string();
+            assert!(error.contains("no one deployment"), "{error}");
+        }
+    }
+
+    #[test]
     fn no_debug_output_has_a_password() {
         let sentinels =
             Sentinels::of("m").at("redis://:secret@h1").credentials(Credentials::password("secret"));

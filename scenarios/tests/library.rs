@@ -4,7 +4,10 @@ use std::{fs, path::PathBuf, time::Duration};
 
 use lockstorm::{
     file::scenario::{Lock, LockKind, Resource, Scenario},
-    judge::{history::EventKind, verdict::Expectation},
+    judge::{
+        history::{EventKind, Outcome},
+        verdict::Expectation,
+    },
     run::{
         code::{Code, CodeHost},
         experiment::Failed,
@@ -126,7 +129,7 @@ fn what_code_of_ones_own_does_is_in_the_history() {
     // Five rounds of two clients: calls and returns of the lock and of its release, grants of the
     // node, beliefs, writes.
     assert_eq!(count(|what| matches!(what, EventKind::Invoke { .. })), 20);
-    assert_eq!(count(|what| matches!(what, EventKind::Return { .. })), 20);
+    assert_eq!(count(|what| matches!(what, EventKind::Return { outcome: Outcome::Ok, .. })), 20);
     assert_eq!(count(|what| matches!(what, EventKind::Granted { .. })), 10);
     assert_eq!(count(|what| matches!(what, EventKind::Disbelieves { .. })), 10);
     assert_eq!(count(|what| matches!(what, EventKind::Write { .. })), 10);

@@ -249,3 +249,14 @@ fn answer(answers: &PipeWriter, run: usize, tried: &Tried) -> io::Result<()> {
         rest = more;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn the_own_thread_runs_and_one_that_is_gone_does_not() {
+        use super::*;
+        assert!(runs(Path::new("/proc/thread-self/stat")));
+        assert!(!runs(Path::new("/proc/thread-self/task/0/stat")));
+    }
+}

@@ -213,6 +213,16 @@ mod tests {
         assert_eq!(unpack(&packed, text.len()), Ok(text));
     }
 
+    /// A reference reaches 8 KiB back, and no further.
+    #[test]
+    fn a_repetition_out_of_reach_is_written_again() {
+        let mut text: Vec<u8> = (0..9_000_u32).flat_map(|number| number.to_be_bytes()).collect();
+        text.splice(0..0, *b"#lockstorm, once");
+        text.extend(*b"lockstorm, once");
+        let packed = Packer::default().pack(&text, 2 * text.len()).expect("there is room");
+        assert_eq!(unpack(&packed, text.len()), Ok(text));
+    }
+
     /// A run of literals begins with its length. Between two references without literals, that byte
     /// is not needed.
     #[test]
