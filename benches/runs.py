@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""What a simulated run costs, for one build of lockstorm or for several, turn by turn.
+"""Compares the cost of a simulated run between builds of lockstorm, turn by turn.
 
     benches/runs.py [NAME=]LOCKSTORM .. [--rounds N] [--instructions] [--only TEXT]
 
 A cost is that of a further seed in one process: the difference between a process with more seeds and one with two, divided by the
-number of further ones. (A process with a single seed repeats its run, to print it.) Prints milliseconds of processor time, the middle of the rounds, and the ratio of the first build to
-each other one. `--instructions` counts instructions under valgrind instead, once, as nothing else on the machine changes them; there
-SHA-256 runs without the processor's own instructions for it. Then prints the time of `lockstorm claims` with two jobs, and what grows
-with the number of contenders: requests that the node read in a run (`--monitor`, if the build has it), and the cost of each.
+number of further ones. (Before 2026-11-30 a process with a single seed repeated its run.) Prints milliseconds of processor time, the
+middle of the rounds, and the ratio of the first build to each other one. `--instructions` counts instructions under valgrind instead,
+once, as nothing else on the machine changes them; there SHA-256 runs without the processor's own instructions for it. Without it and
+without `--only`, the time of `lockstorm claims` with two jobs follows, and what grows with the number of contenders: requests that
+the node read in a run (`--monitor`), and the cost of each.
 """
 
 import argparse
@@ -70,10 +71,10 @@ def of_a_seed(build, arguments, seeds, measure):
 
 
 def requests(build, count):
-    """The commands that the node reads in a run with so many contenders; none if the build cannot tell."""
+    """The commands that the node reads in a run with so many contenders."""
     with tempfile.TemporaryDirectory() as folder:
         command = [build, "run", SCENARIOS / "contenders.toml", "--set", f"client.c.count={count}", "--seed", "0", "--monitor", folder]
-        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        subprocess.run(command, cwd=ROOT, stdout=subprocess.DEVNULL, check=True)
         files = [path for path in Path(folder).rglob("*") if path.is_file()]
         return sum(' lua] "' not in line for path in files for line in path.read_text().splitlines())
 
@@ -128,7 +129,7 @@ def main():
             arguments = [SCENARIOS / "contenders.toml", "--set", f"client.c.count={count}"]
             asked = requests(paths[-1], count)
             seconds = of_a_seed(paths[-1], arguments, max(2, 30 // count), lambda command: cost(command)[0])
-            yield [str(count), f"{asked:,}", f"{seconds:.2f}", f"{seconds * 1e6 / max(asked, 1):.1f}"]
+            yield [str(count), f"{asked:,}", f"{seconds:.2f}", f"{seconds * 1e6 / asked:.1f}"]
 
     table([f"contenders, {names[-1]}", "requests", "s a run", "µs a request"], growth())
 

@@ -131,8 +131,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
     Ok(rows.iter().map(|row| row.came.exit()).max().unwrap_or(Exit::Expected))
 }
 
-/// Returns the reason why the claim says nothing of this server, if its file names the generations
-/// of which it does.
+/// Returns a reason to refuse a server of a generation that the claim's file does not list.
 fn unstated(source: &Source, server: &Server) -> Option<String> {
     let stated = &source.claim()?.generations;
     let is_stated = stated.is_empty() || stated.iter().any(|name| name == server.nearest().name());

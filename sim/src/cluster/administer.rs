@@ -96,7 +96,7 @@ impl Cluster {
         slot: u16,
         to: SetSlot<'_>,
     ) -> Result<(), String> {
-        let is_mine = self.owner(slot).is_some_and(|owner| self.my_master() == Some(owner));
+        let is_mine = self.owner(slot) == Some(self.me);
         if self.jobs.exports(slot) {
             return Err("Slot export in progress.".into());
         }
@@ -104,7 +104,8 @@ impl Cluster {
             return Err("Slot import in progress.".into());
         }
         match to {
-            SetSlot::Migrating(_) if !is_mine => {
+            // A replica repeats what its master has checked.
+            SetSlot::Migrating(_) if !is_mine && self.myself().is_master() => {
                 return Err(format!("I'm not the owner of hash slot {slot}"));
             }
             SetSlot::Importing(_) if is_mine => {

@@ -18,19 +18,20 @@ impl Cluster {
                 self.unclaimed.remove(slot);
                 continue;
             }
-            // Only SETSLOT moves a slot that is being imported, or a failover of its source where
-            // the source's replicas know of the move.
-            if let Some(&source) = self.importing.get(&slot) {
-                if !self.has_succeeded(of, source) {
-                    continue;
-                }
-                self.importing.insert(slot, of);
+            // Only SETSLOT moves a slot that is being imported. Where SETSLOT is replicated, the
+            // source's successor takes its place.
+            let source = self.importing.get(&slot).copied();
+            if source.is_some_and(|source| !self.has_succeeded(of, source)) {
+                continue;
             }
             if !self.is_free(slot) && owner.is_some_and(|owner| self.known(owner).config_epoch >= epoch) {
                 continue;
             }
             if owner == Some(self.me) && around.db.by_slot(key_slot).count(slot) > 0 {
                 dirty.push(slot);
+            }
+            if source.is_some() {
+                self.importing.insert(slot, of);
             }
             lost += u16::from(owner == Some(mine));
             self.unbind(slot);

@@ -26,7 +26,9 @@ impl Cluster {
                 true if self.migrating.contains_key(&slot) => Serving::Migrating,
                 true => Serving::Whole,
             },
-            _ if self.is_ok && self.importing.contains_key(&slot) => Serving::Importing,
+            _ if self.is_ok && self.myself().is_master() && self.importing.contains_key(&slot) => {
+                Serving::Importing
+            }
             _ => Serving::Elsewhere,
         }
     }

@@ -469,8 +469,12 @@ impl Cluster {
         if self.myself().is_master() {
             let myself = self.myself_mut();
             myself.flags = (myself.flags - (Flags::MASTER | Flags::MIGRATE_TO)) | Flags::REPLICA;
-            self.migrating.clear();
-            self.importing.clear();
+            // A node that its own replica has replaced goes on with the moves of slots.
+            let is_replaced = self.shard_id(master) == self.my_shard_id();
+            if !(self.generation.has(Feature::ReplicatedSetSlot) && is_replaced) {
+                self.migrating.clear();
+                self.importing.clear();
+            }
             self.jobs.outdated = true;
         }
         self.set_master(self.me, Some(master));

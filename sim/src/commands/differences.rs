@@ -32,7 +32,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
          array, and omits commands that have waited in vain. Of the options that came after 7.0, only those \
          of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a function. No CLIENT \
          IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS. CLUSTER SETSLOT does not wait for its replicas, \
-         and never answers NOREPLICAS.",
+         and never answers NOREPLICAS. A claim of another shard does not end a move by SETSLOT, and a target \
+         whose source stops to claim the slot does not take it by itself.",
     ),
     (
         Generation::Valkey91,

@@ -16,7 +16,7 @@ pub fn write(node: &Node) -> Result<(), Error> {
 /// Checks the same for a write in a script. A server checks the role first there.
 ///
 /// # Errors
-/// READONLY, MISCONF or NOREPLICAS.
+/// READONLY, MISCONF, or from Redis 7.0 on NOREPLICAS.
 pub fn write_in_script(node: &Node) -> Result<(), Error> {
     read_only_replica(node)?;
     disk(node)?;

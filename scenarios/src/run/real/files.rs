@@ -105,8 +105,8 @@ pub(super) fn sentinel_file(
 }
 
 /// Returns the `nodes.conf` of a node of a cluster, from the one that names hosts. A shard has the
-/// id of its master, where the server keeps shards: a node whose own file says nothing of its
-/// shard is in none.
+/// id of its master, where the server keeps shards. Such a server belongs to no shard, and stops,
+/// if its line has no shard id.
 pub(super) fn cluster_file(written: &str, places: &Places, server: Option<&Server>) -> String {
     let shards = server.is_some_and(Server::writes_shards);
     let mut file = String::new();

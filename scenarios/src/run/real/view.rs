@@ -45,7 +45,7 @@ impl View {
             true if !self.is_ok => Serving::Closed,
             true if is_marked(">") => Serving::Migrating,
             true => Serving::Whole,
-            false if self.is_ok && is_marked("<") => Serving::Importing,
+            false if self.is_ok && self.master().is_none() && is_marked("<") => Serving::Importing,
             false => Serving::Elsewhere,
         }
     }

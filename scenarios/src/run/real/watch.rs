@@ -87,7 +87,7 @@ pub(super) struct Watcher {
     cluster: Option<(u16, Serving)>,
     /// False while the node refuses to read the keys.
     is_read: bool,
-    /// True while the node has keys from its disk that it has not let anyone read yet.
+    /// True while the node has keys from its disk that it has refused to let the watcher read.
     has_unread: bool,
     /// The connection that ends when the node becomes a replica, under Sentinels, and the moment at
     /// which it ended.
@@ -242,8 +242,8 @@ impl Watcher {
     }
 
     /// Asks the node for its role, in a cluster for its view, and records a change of it, with the
-    /// holds that a new master lacks. Returns false if the node has become a master whose keys were
-    /// not read, and records nothing.
+    /// holds that a new master lacks. Records nothing yet if the node has become a master whose
+    /// keys were not read; returns false then if they can be read now.
     async fn look_at_role(&mut self, server: &RealServer, reading: Option<&Reading>) -> bool {
         let connection = &mut self.reader.connection;
         let (becomes, is_master, how) = match &mut self.cluster {
@@ -260,7 +260,7 @@ impl Watcher {
                 let Some(view) = View::of(connection).await else { return true };
                 let how = view.serving(*slot);
                 server.view.replace(view);
-                // The keys of a new master are to be read first, unless the copy has them.
+                // The keys of a new master are to be read first, unless the mirror has them.
                 let is_new = how.is_master() && !serving.is_master();
                 if reading.is_none() && is_new && (how.answers() || self.has_unread) {
                     return !how.answers();

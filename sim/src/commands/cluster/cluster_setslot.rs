@@ -54,12 +54,15 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 const INVALID: Error =
     Error::of("ERR Invalid CLUSTER SETSLOT action or number of arguments. Try CLUSTER HELP");
 
-/// Checks `TIMEOUT ms` wherever it is. Other words are ignored.
+/// Checks each `TIMEOUT ms`, wherever it is. Other words are ignored.
 fn check_timeout(options: &[Bytes]) -> Result<(), Error> {
-    let Some(at) = options.iter().position(|word| word.eq_ignore_ascii_case(b"timeout")) else {
-        return Ok(());
-    };
-    let value = options.get(at + 1).ok_or(Error::of("ERR Missing timeout value"))?;
-    let ms = integer(value).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
-    if ms < 0 { Err(Error::of("ERR timeout is negative")) } else { Ok(()) }
+    let timeouts = options.iter().enumerate().filter(|(_, word)| word.eq_ignore_ascii_case(b"timeout"));
+    for (at, _) in timeouts {
+        let value = options.get(at + 1).ok_or(Error::of("ERR Missing timeout value"))?;
+        let ms = integer(value).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
+        if ms < 0 {
+            return Err(Error::of("ERR timeout is negative"));
+        }
+    }
+    Ok(())
 }

@@ -46,8 +46,9 @@ pub(super) fn expire(
     Ok(Reply::Integer(1))
 }
 
-/// Returns the time in milliseconds; `None` beyond 64 bits. Redis 6.2 calculates on with the lower
-/// 64 bits, and refuses only a result on the wrong side of the origin, or below zero.
+/// Returns the time in milliseconds; from Redis 7.0 on `None` beyond 64 bits. Redis 6.2 calculates
+/// with the lower 64 bits. It refuses a negative argument whose result is after the origin, and
+/// any other whose result is below zero.
 fn when(generation: Generation, argument: i64, origin_ms: i64, unit: Unit) -> Option<i64> {
     let scale = if unit == Unit::Seconds { 1000 } else { 1 };
     if generation != Generation::Redis62 {

@@ -514,7 +514,7 @@ mod tests {
         let story = Story::one_node().at(0).locks("c1", "m", 10_000).at(1).locks("c1", "m", 10_000);
         let story = story.at(100).released("m", "c1").at(1_000).life("m", Life::Crashed);
         let story = story.at(1_100).regained("m", "c1", 8_900, 2, GainCause::Restart);
-        let story = story.at(2_000).unlocks("c1", "m").at(3_000).vanished("m", "c1", LossCause::Flushed);
+        let story = story.at(2_000).unlocks("c1", "m").at(3_000).vanished("m", "c1", LossCause::Expired);
         assert_eq!(first_line("lease", &story.ends(60_000)), "holds cut=0ms outlived=0ms phantom=1s");
     }
 }
