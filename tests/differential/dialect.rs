@@ -85,12 +85,13 @@ pub(crate) fn compares(generation: Generation, words: &[Vec<u8>]) -> bool {
     if generation == Generation::Redis62 && name == b"CONFIG" && !known.contains(&&upper(words, 1)[..]) {
         return false;
     }
-    // Redis 6.2 takes a timeout of a millisecond for none.
-    if generation == Generation::Redis62 && words.iter().any(|word| word == b"0.001") {
-        return false;
-    }
     if generation == Generation::Redis62 {
-        return !is_in(LEFT_OUT_OF_OLD) && !name.starts_with(b"EVAL") && !name.starts_with(b"F");
+        // It takes a timeout of a millisecond for none.
+        let waits_for_ever = words.iter().any(|word| word == b"0.001");
+        return !waits_for_ever
+            && !is_in(LEFT_OUT_OF_OLD)
+            && !name.starts_with(b"EVAL")
+            && !name.starts_with(b"F");
     }
     // Valkey asks if the last id is that of an entry.
     if name == b"XREAD" && words.iter().any(|word| word == b"+") {

@@ -259,8 +259,7 @@ fn on_generation(sources: &[Source], generation: Option<&str>) -> Result<(Vec<So
     let server = format!("run.server={generation}").parse().map_err(|error: String| miette!(error))?;
     let (mut stated, mut others) = (Vec::new(), Vec::new());
     for source in sources {
-        let claim = source.claim().filter(|claim| !claim.generations.is_empty());
-        match claim.filter(|claim| !claim.generations.iter().any(|one| one == generation)) {
+        match source.claim().filter(|claim| !claim.is_stated_for(generation)) {
             Some(claim) => others.push(claim.id.clone()),
             None => stated.push(source.with(from_ref(&server)).map_err(|error| *error)?),
         }

@@ -24,7 +24,7 @@ use lockstorm::{
     report::failed_calls,
     run::real,
     run::{
-        runner::{Case, Runner, judge},
+        runner::{Case, Runner},
         worklist::work_through,
     },
 };
@@ -133,9 +133,8 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
 
 /// Returns a reason to refuse a server of a generation that the claim's file does not list.
 fn unstated(source: &Source, server: &Server) -> Option<String> {
-    let stated = &source.claim()?.generations;
-    let is_stated = stated.is_empty() || stated.iter().any(|name| name == server.nearest().name());
-    (!is_stated).then(|| format!("the claim is stated for {}", stated.join(", ")))
+    let claim = source.claim().filter(|claim| !claim.is_stated_for(server.nearest().name()))?;
+    Some(format!("the claim is stated for {}", claim.generations.join(", ")))
 }
 
 /// Counts the results on one server.
@@ -223,7 +222,7 @@ fn cell(rows: &[&Row]) -> String {
 /// Executes one run. Returns its result, the failed calls, and its length in seconds.
 fn play(trial: &Runner<'_>, case: Case) -> (Came, Vec<FailedCalls>, f64) {
     let outcome = trial.outcome(case, TraceRetention::Nothing);
-    let judged = judge(trial.variant(case), case, &outcome);
+    let judged = trial.judge(case, &outcome);
     let came = match &outcome.history.header.ended {
         Ended::Early(why) => Came::Undecided(format!("the run was given up: {why}")),
         _ => compared(&trial.variant(case).scenario, |checker| judged.finding(checker)),

@@ -68,7 +68,7 @@ impl Cluster {
 
     /// Returns true if a master takes the part of a former one in the moves of slots, because it is
     /// of the same shard.
-    fn has_succeeded(&self, new: Key, former: Key) -> bool {
+    pub(super) fn has_succeeded(&self, new: Key, former: Key) -> bool {
         self.generation.has(Feature::ReplicatedSetSlot)
             && new != former
             && self.shard_id(new) == self.shard_id(former)

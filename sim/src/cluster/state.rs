@@ -470,8 +470,7 @@ impl Cluster {
             let myself = self.myself_mut();
             myself.flags = (myself.flags - (Flags::MASTER | Flags::MIGRATE_TO)) | Flags::REPLICA;
             // A node that its own replica has replaced goes on with the moves of slots.
-            let is_replaced = self.shard_id(master) == self.my_shard_id();
-            if !(self.generation.has(Feature::ReplicatedSetSlot) && is_replaced) {
+            if !self.has_succeeded(master, self.me) {
                 self.migrating.clear();
                 self.importing.clear();
             }

@@ -103,6 +103,13 @@ pub struct Claim {
     pub generations: Vec<String>,
 }
 
+impl Claim {
+    /// Returns true if the claim is stated for servers of the generation of this name.
+    pub fn is_stated_for(&self, generation: &str) -> bool {
+        self.generations.is_empty() || self.generations.iter().any(|one| one == generation)
+    }
+}
+
 /// The way in which a run ended. The absence of an event in a run that was given up proves nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
