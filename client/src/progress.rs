@@ -33,6 +33,14 @@ impl Progress {
         state.sent = false;
     }
 
+    /// Records that a server has answered, but not what the query asked for. So the query is sent
+    /// again, and has as long for its answer as a new one.
+    pub(crate) fn heard(&self, now: Monotonic) {
+        if let Some(since) = &mut locked(&self.0).asking_since {
+            *since = now;
+        }
+    }
+
     /// Records that a request is under way.
     pub(crate) fn sent(&self) {
         locked(&self.0).sent = true;

@@ -139,7 +139,9 @@ impl Pending {
         let failed = |error: &Error| progress.failed(&error.clone().made_indefinite());
         let mut found =
             within(session.env(), until, pin!(self.find_out(session, &probe, Some(clear), &failed))).await;
-        if found.is_none() {
+        if found.is_some() {
+            progress.heard(session.env().now());
+        } else {
             caller.answer(Err(progress.last_failure().unwrap_or_else(|| error.clone())));
             // By this limit, anything that was set before the connection was given up has expired.
             let limit = session.env().now() + lease + session.config.response_timeout;

@@ -7,8 +7,13 @@
 //! library`); phases without bounds (`--test mistakes`); drawn values that no report showed
 //! (`--test cli`).
 
+use std::collections::BTreeSet;
+
 use lockstorm::{
-    file::scenario::{Source, parse},
+    file::{
+        library,
+        scenario::{Source, parse},
+    },
     judge::{
         history::{EventKind, Outcome},
         verdict::{Finding, Match},
@@ -108,7 +113,7 @@ const REFUSALS: [(Row, Option<&str>); 3] = [
     // reason of the refusal.
     (row!("refusal_is_called_no_reply", []), Some("NOREPLICAS")),
     // An acquisition without a limit ended after three seconds with the connection that the crash
-    // had broken.
+    // had broken, and later soon after the server had answered questions again.
     (row!("acquire_gives_up_while_loading", []), None),
 ];
 
@@ -117,7 +122,7 @@ fn who_was_refused_for_a_while_was_left_alone_or_told_otherwise() {
     let mut wrong = Vec::new();
     for ((name, text, _), told) in &REFUSALS {
         let sources = [parse(name, text).unwrap_or_else(|error| panic!("{error}"))];
-        let trial = Runner::new(&sources).seeds(Some(0..5));
+        let trial = Runner::new(&sources).seeds(Some(0..30));
         for case in trial.cases() {
             let outcome = trial.outcome(case, TraceRetention::Nothing);
             let failures = outcome.history.events.iter().filter_map(|event| match &event.kind {
@@ -139,6 +144,29 @@ fn who_was_refused_for_a_while_was_left_alone_or_told_otherwise() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Regression: the node of each file was blocked until its data was loaded, and refused nothing.
+#[test]
+fn a_node_sends_each_refusal_of_which_a_file_speaks() {
+    let stock = |path| library::find(path).expect("a stock file").text;
+    let (_, loading, _) =
+        REFUSALS.iter().map(|(row, _)| row).find(|row| row.0.contains("loading")).expect("a row");
+    for (text, codes) in [
+        (*loading, &["LOADING"][..]),
+        (stock("storm/refusals.toml"), &["OOM", "NOREPLICAS", "READONLY", "MASTERDOWN", "LOADING"]),
+        (stock("storm/refusals_of_a_disk.toml"), &["MISCONF"]),
+    ] {
+        let sources = [parse("refusals.toml", text).unwrap_or_else(|error| panic!("{error}"))];
+        let trial = Runner::new(&sources).seeds(Some(0..3));
+        let mut missing: BTreeSet<&str> = codes.iter().copied().collect();
+        for case in trial.cases() {
+            let outcome = trial.outcome(case, TraceRetention::Events);
+            let lines: Vec<String> = outcome.records.iter().map(ToString::to_string).collect();
+            missing.retain(|code| !lines.iter().any(|line| line.contains(&format!(" -{code} "))));
+        }
+        assert!(missing.is_empty(), "never sent: {missing:?}");
+    }
 }
 
 /// The finding of `progress` in a defect's first run, with `of_run` added to `[run]`.
