@@ -12,6 +12,7 @@ use super::{
     Exit,
     boundary::{self, Claimed, at_each_point, search_of},
     conditions::has_share,
+    hunted,
     match_rate::AT_ONCE,
     measures::claimed_measures,
     options::{Jobs, ONE_ENGINE, RealServers, virtual_engines},
@@ -59,6 +60,13 @@ pub(super) struct Claims {
     #[arg(long = "as", value_name = "SERVER", value_parser = generations())]
     #[arg(conflicts_with_all = ["real", "report"])]
     generations: Vec<String>,
+    /// Hunt for a violation in each variant of the claims, as `lockstorm hunt` does, in place of the
+    /// faults of its file; and report which results are not as `[claim.hunted]` states
+    #[arg(long, conflicts_with_all = ["real", "engine", "verbose", "generations", "report"])]
+    hunt: bool,
+    /// Maximum number of runs of each hunt [default: as the file states, or 500]
+    #[arg(long, value_name = "RUNS", requires = "hunt", value_parser = clap::value_parser!(u64).range(1..))]
+    budget: Option<u64>,
     /// Write a folder of HTML pages: an index of the claims with their verdicts and boundaries, a
     /// page of one run per variant, and the scenario files
     #[arg(long, value_name = "DIR", conflicts_with = "real")]
@@ -77,6 +85,9 @@ impl Claims {
         let sources = self.chosen(stock()?)?;
         if self.real {
             return super::match_rate::run(&sources, self.jobs.given(), &self.servers.find()?);
+        }
+        if self.hunt {
+            return hunted::run(&sources, &self.jobs, self.budget, self.json);
         }
         let mut worst = Exit::Expected;
         let mut table = Vec::new();
@@ -226,7 +237,7 @@ impl Claims {
         }) {
             let one = &alike[0];
             let variant = trial.variant(one.case);
-            let name = if variant.name.is_empty() { "as described" } else { &variant.name };
+            let name = variant.title();
             let seeds = match alike.len() {
                 1 => String::new(),
                 seeds if has_share(variant) => format!(", with {seeds} seeds"),

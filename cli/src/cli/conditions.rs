@@ -29,7 +29,7 @@ pub(super) fn print(trial: &Runner<'_>, tallies: &[Tally<'_>]) {
     for of_source in tallies.chunk_by(|one, other| one.source == other.source) {
         table(&trial.sources()[of_source[0].source], of_source);
         for tally in of_source {
-            let name = if tally.variant.name.is_empty() { "as described" } else { &tally.variant.name };
+            let name = tally.variant.title();
             let (ran, wanted) = (tally.runs as u64, trial.seeds_of(tally.variant));
             let wanted = wanted.end - wanted.start;
             if trial.stops() == Stop::WhenDecided && ran < wanted {

@@ -276,7 +276,7 @@ fn print(trial: &Runner<'_>, of_claim: &[Row]) {
     outln!("{:4} {worst}, {alike} of {ran} runs as simulated: {}", claim.id, claim.says);
     for row in of_claim {
         let variant = trial.variant(row.case);
-        let name = if variant.name.is_empty() { "as described" } else { &variant.name };
+        let name = variant.title();
         for (before, play) in row.before.iter().zip(1..) {
             outln!("       {name}: play {play}: {}: {}", before.word(), before.because());
         }

@@ -18,6 +18,7 @@ mod conditions;
 mod exit;
 mod gathered;
 mod hunt;
+mod hunted;
 mod interrupts;
 mod list;
 mod match_rate;

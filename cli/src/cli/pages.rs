@@ -70,12 +70,17 @@ impl Pages {
             let pictures = pictures(trial, chosen, (holds, runs.len()), tallies);
             self.write(&page, &page_of(&CausesOf::new(trial, chosen), &outcome, &pictures))?;
             self.pages += 1;
+            let hunted = claim.hunted.as_ref().and_then(|hunted| {
+                let verdict = hunted.verdict(variant.condition())?;
+                Some(format!("hunt: {verdict} (up to {} runs)", hunted.runs))
+            });
             let shares = tallies.iter().filter(|tally| std::ptr::eq(tally.variant, variant));
             conditions.push(Condition {
                 name: variant.name.clone(),
                 runs: runs.len(),
                 verdicts: measured(trial, from_ref(chosen), tallies),
                 mark: mark(exit_of(runs, shares)),
+                hunted,
                 page,
             });
         }

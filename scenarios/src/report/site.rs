@@ -5,6 +5,7 @@
 use std::fmt::Write;
 
 use super::escape::escape;
+use crate::file::scenario::AS_DESCRIBED;
 
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
@@ -83,6 +84,8 @@ pub struct Condition {
     pub verdicts: Vec<(String, &'static str, String)>,
     /// The comparison of all runs of the condition with the expectations of the file.
     pub mark: Mark,
+    /// The result of the hunt that the file states, in words.
+    pub hunted: Option<String>,
     /// The page of a run, as a link.
     pub page: String,
 }
@@ -163,7 +166,7 @@ impl ClaimRow {
 
 impl Condition {
     fn write(&self, page: &mut String) {
-        let name = if self.name.is_empty() { "as described" } else { &self.name };
+        let name = if self.name.is_empty() { AS_DESCRIBED } else { &self.name };
         let seeds = if self.runs == 1 { String::new() } else { format!(" · {} seeds", self.runs) };
         let off = match self.mark {
             Mark::AsStated => String::new(),
@@ -186,6 +189,9 @@ impl Condition {
                 "<span class=\"verdict\">{} <b class=\"word {word}-word\">{word}</b>{measured}</span> ",
                 escape(checker)
             );
+        }
+        if let Some(hunted) = &self.hunted {
+            let _ = write!(page, "<div class=\"facts\">{}</div>", escape(hunted));
         }
         page.push_str("</td></tr>");
     }
@@ -221,6 +227,7 @@ mod tests {
             runs: 3,
             verdicts: vec![("l1".to_owned(), "violated", "overlap 29s".to_owned())],
             mark: Mark::Undecided,
+            hunted: Some("hunt: holds (up to 500 runs)".to_owned()),
             page: "S4/lag-of-50ms.html".to_owned(),
         };
         let boundary = FormulaRow {
@@ -258,6 +265,7 @@ mod tests {
             "0 of 1 claims came out as stated",
             "<a class=\"id\" href=\"#S4-2\">S4</a>",
             "<span class=\"pill otherwise\">not as stated</span>",
+            "<div class=\"facts\">hunt: holds (up to 500 runs)</div>",
             "<a href=\"https://example.org/locks\">the documentation</a>",
             "<a href=\"files/single/async_failover.toml\">file</a>",
             "<a href=\"S4/lag-of-50ms.html\">lag-of-50ms</a><span class=\"facts\"> · 3 seeds</span>",

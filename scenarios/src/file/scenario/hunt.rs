@@ -1,9 +1,12 @@
 //! `[hunt]`: the faults among which `lockstorm hunt` searches for a violation.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use toml::de::DeTable;
 
-use super::{Scenario, error::Mistake, limits::Wrong, places::Places, word};
+use super::{Scenario, Variant, error::Mistake, limits::Wrong, places::Places, word};
 use crate::{
     file::{
         name::Name,
@@ -98,6 +101,32 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
     hunt.wrong(scenario).map_err(wrong)
 }
 
+/// Checks that `[claim.hunted]` lists each variant of the file once.
+pub(super) fn check_claim(text: &str, variants: &[Variant]) -> Result<(), Mistake> {
+    let claim = variants.iter().find_map(|variant| variant.scenario.claim.as_ref());
+    let Some(hunted) = claim.and_then(|claim| claim.hunted.as_ref()) else { return Ok(()) };
+    let known: BTreeSet<&str> = variants.iter().map(Variant::condition).collect();
+    let root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
+    let places = Places::of(root.get_ref());
+    let mut seen = BTreeSet::new();
+    for (list, names) in hunted.lists() {
+        for (at, name) in names.iter().enumerate() {
+            let place = places.of_value(&["claim", "hunted", list, &at.to_string()]);
+            if !known.contains(name.as_str()) {
+                return Err(Mistake::unknown(place, "variant", name, known.into_iter()));
+            }
+            if !seen.insert(name.as_str()) {
+                return Err(Mistake::at(place, format!("the variant `{name}` is listed twice")));
+            }
+        }
+    }
+    let missing = known.into_iter().find(|name| !seen.contains(name));
+    missing.map_or(Ok(()), |name| {
+        let place = places.of_value(&["claim", "hunted"]);
+        Err(Mistake::at(place, format!("no list has the variant `{name}`: `undecided` if it was not hunted")))
+    })
+}
+
 impl Hunt {
     /// Checks the values that a type does not check.
     fn wrong(&self, scenario: &Scenario) -> Result<(), Wrong> {
@@ -165,6 +194,32 @@ mod tests {
             let error = parse("hunt.toml", &text).expect_err(line).to_string();
             assert!(error.starts_with(&format!("hunt.toml{place}: ")), "{line}: {error}");
             assert!(error.contains(said), "{line}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_claim_lists_each_hunted_variant_once() {
+        let claim = "[claim]\nid = \"X1\"\nsays = \"s\"\nby = \"b\"\nwhere = \"w\"\n";
+        let with = |hunted: &str| {
+            let hosts = "[node.m]\n[client.c1]\n[variant.plain]\n[variant.late]\n";
+            parse("claim.toml", &format!("{claim}[claim.hunted]\nruns = 10\n{hunted}\n{hosts}"))
+        };
+        let source = with("violated = [\"late\"]\nholds = [\"plain\"]").expect("a claim");
+        let hunted = source.claim().and_then(|claim| claim.hunted.clone()).expect("it is written");
+        assert_eq!(hunted.verdict("late"), Some("violated"));
+        assert_eq!(hunted.verdict("plain"), Some("holds"));
+        assert_eq!(hunted.verdict("early"), None);
+        for (lists, said) in [
+            ("violated = [\"late\", \"plane\"]", "8:20: there is no variant `plane`"),
+            ("violated = [\"late\"]", "6:1: no list has the variant `plain`"),
+            (
+                "violated = [\"late\"]\nundecided = [\"plain\", \"late\"]",
+                "9:23: the variant `late` is listed twice",
+            ),
+            ("holdz = [\"late\"]", "unknown field `holdz`"),
+        ] {
+            let error = with(lists).expect_err(lists).to_string();
+            assert!(error.contains(said), "{lists}: {error}");
         }
     }
 

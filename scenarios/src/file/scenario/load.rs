@@ -12,7 +12,7 @@ use toml::{
 use super::{
     Claim, Scenario,
     error::{Mistake, ScenarioError, nearest},
-    form, lock,
+    form, hunt, lock,
     merge::{leave_out, overlay},
     places::Places,
     sweep::{self, Coordinate, Setting},
@@ -49,6 +49,21 @@ pub struct Variant {
     pub point: Vec<Coordinate>,
     /// The whole scenario under this condition.
     pub scenario: Scenario,
+}
+
+/// The name of the only variant of a file without variants.
+pub const AS_DESCRIBED: &str = "as described";
+
+impl Variant {
+    /// Returns its name for people, such as `lossy,by=5s`.
+    pub fn title(&self) -> &str {
+        if self.name.is_empty() { AS_DESCRIBED } else { &self.name }
+    }
+
+    /// Returns the name for people of the variant in the file, without the point.
+    pub fn condition(&self) -> &str {
+        if self.of.is_empty() { AS_DESCRIBED } else { &self.of }
+    }
 }
 
 impl Source {
@@ -250,6 +265,7 @@ pub fn load(path: &Path) -> Result<Source, Box<ScenarioError>> {
 /// When it is not a scenario. The error has line, column, the expected input and the nearest name.
 pub fn parse(file: &str, text: &str) -> Result<Source, Box<ScenarioError>> {
     variants(text, &[], Wanted::All)
+        .and_then(|variants| hunt::check_claim(text, &variants).map(|()| variants))
         .map(|variants| Source {
             file: file.to_owned(),
             digest: digest(text),

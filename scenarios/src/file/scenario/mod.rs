@@ -46,7 +46,7 @@ use crate::{
     units::Span,
 };
 
-pub use crate::judge::history::Claim;
+pub use crate::judge::history::{Claim, HuntedVariants};
 
 pub use address::Address;
 pub use boundary::Boundary;
@@ -57,7 +57,7 @@ pub use form::{fault as fault_form, json_schema, trait_values};
 pub use formula::Formula;
 pub use hunt::{Hunt, HuntedKind};
 pub use limits::Wrong;
-pub use load::{Source, Variant, load, parse};
+pub use load::{AS_DESCRIBED, Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync, Synced};
 pub use measure::{Compared, Measures, Stated};
 pub use sentinel::Sentinel;

@@ -101,6 +101,41 @@ pub struct Claim {
     /// Default: all on which it was tried, or those that its nodes name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub generations: Vec<String>,
+    /// The results of a hunt in each variant, which `lockstorm claims --hunt` repeats. Default: no
+    /// hunt is stated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hunted: Option<HuntedVariants>,
+}
+
+/// The results of a hunt in each variant of a claim: `[claim.hunted]`. Each variant is in one of
+/// the lists. The variant of a file without variants is called `"as described"`.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct HuntedVariants {
+    /// The most runs of each hunt, which has seed 0 and the bound of the variant's `[hunt]`.
+    pub runs: u64,
+    /// The variants in which some faults within the bound violate the claim.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub violated: Vec<String>,
+    /// The variants in which no faults within the bound violate the claim.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub holds: Vec<String>,
+    /// The variants that need more runs, or in which no run puts a checker to the test.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecided: Vec<String>,
+}
+
+impl HuntedVariants {
+    /// Returns the lists, each with the verdict that it states.
+    pub fn lists(&self) -> [(&'static str, &[String]); 3] {
+        [("violated", &self.violated), ("holds", &self.holds), ("undecided", &self.undecided)]
+    }
+
+    /// Returns the verdict that is stated for a variant.
+    pub fn verdict(&self, variant: &str) -> Option<&'static str> {
+        let has = |names: &[String]| names.iter().any(|name| name == variant);
+        self.lists().into_iter().find(|(_, names)| has(names)).map(|(verdict, _)| verdict)
+    }
 }
 
 impl Claim {

@@ -29,8 +29,8 @@ pub use event::{
 pub use failed::{CallKind, FailedCalls};
 pub use file::ReadError;
 pub use header::{
-    Authority, Bounds, Claim, Drawn, Drift, Ended, Fence, Header, HostInfo, HostKind, LockInfo, LockKind,
-    Probe, Resource,
+    Authority, Bounds, Claim, Drawn, Drift, Ended, Fence, Header, HostInfo, HostKind, HuntedVariants,
+    LockInfo, LockKind, Probe, Resource,
 };
 pub use id::{Host, Lock, Op, Owner};
 pub(crate) use write_line::WriteLine;

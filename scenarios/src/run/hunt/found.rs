@@ -112,6 +112,16 @@ impl Hunted {
         }
     }
 
+    /// Returns `"violated"`, `"holds"` or `"undecided"`. A search is undecided if its budget did not
+    /// suffice, if it gave up runs, or if no run put a checker to the test.
+    pub fn word(&self) -> &'static str {
+        match &self.end {
+            End::Violated(_) => "violated",
+            End::HoldsWithin if self.untested.is_empty() => "holds",
+            End::HoldsWithin | End::GivenUp | End::OutOfBudget => "undecided",
+        }
+    }
+
     /// Returns the violation, if there is one.
     pub fn found(&self) -> Option<&Found> {
         if let End::Violated(found) = &self.end { Some(found) } else { None }

@@ -1,0 +1,189 @@
+//! `lockstorm claims --hunt`: hunts in each variant of the claims, and compares the results with
+//! `[claim.hunted]` of their files.
+
+use lockstorm::{
+    file::scenario::{HuntedVariants, Source, Variant},
+    judge::checker::{self, Checker, many},
+    run::hunt::{Hunted, Search},
+};
+use miette::{IntoDiagnostic, Result};
+use serde_json::json;
+
+use super::{
+    Exit,
+    options::Jobs,
+    out::{errln, outln},
+    progress::Progress,
+};
+
+/// The most runs in a variant whose file states no results of hunts.
+const BUDGET: u64 = 500;
+
+/// The hunts in the variants of one claim.
+struct OfClaim<'a> {
+    source: &'a Source,
+    stated: Option<&'a HuntedVariants>,
+    budget: u64,
+    hunts: Vec<(&'a Variant, Hunted)>,
+}
+
+/// Hunts in the claims with at most `budget` runs in each variant, or as many as each file states.
+/// This process must have no other thread, because it is forked.
+pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bool) -> Result<Exit> {
+    let (mut worst, mut as_stated, mut found) = (Exit::Expected, 0, [0; 3]);
+    let mut claims: Vec<OfClaim<'_>> = sources.iter().map(|source| OfClaim::new(source, budget)).collect();
+    let runs: u64 = claims.iter().map(|of| of.budget * of.source.conditions().len() as u64).sum();
+    let progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
+    for of in &mut claims {
+        let OfClaim { source, budget, .. } = *of;
+        for variant in source.conditions() {
+            let search = Search::new(&variant.scenario, 0).jobs(jobs.count()).budget(budget);
+            let search = search.checkers(asked(variant));
+            let hunted = search.run_shared(&|simulated| progress.step(simulated)).into_diagnostic()?;
+            found[["violated", "holds"].iter().position(|word| *word == hunted.word()).unwrap_or(2)] += 1;
+            of.hunts.push((variant, hunted));
+        }
+        let is_as_stated = of.is_as_stated();
+        as_stated += usize::from(is_as_stated != Some(false));
+        if is_as_stated == Some(false) {
+            worst = Exit::Unexpected;
+        }
+        if json { of.print_json() } else { of.print() }
+    }
+    let [violated, holds, undecided] = found;
+    let speed = progress.finish();
+    let variants = many(violated + holds + undecided, "variant");
+    let summary = format!(
+        "{as_stated} of {} claims hunted as stated; {variants}: {violated} violated, {holds} without a \
+         violation within the bound, {undecided} undecided ({speed})",
+        sources.len(),
+    );
+    if json {
+        errln!("{summary}");
+    } else {
+        outln!("{summary}");
+    }
+    Ok(worst)
+}
+
+/// Returns the checkers whose violation to search for: those that the variant expects to be
+/// violated, or all that it expects to hold if there are none.
+fn asked(variant: &Variant) -> Vec<&'static Checker> {
+    let expect = &variant.scenario.expect;
+    let is_violated = expect.values().any(|expected| !expected.holds);
+    let is_asked =
+        |checker: &&Checker| expect.get(checker.name).is_some_and(|expected| expected.holds != is_violated);
+    checker::LIST.iter().filter(is_asked).collect()
+}
+
+impl<'a> OfClaim<'a> {
+    fn new(source: &'a Source, budget: Option<u64>) -> OfClaim<'a> {
+        let stated = source.claim().and_then(|claim| claim.hunted.as_ref());
+        let budget = budget.or(stated.map(|stated| stated.runs)).unwrap_or(BUDGET);
+        OfClaim { source, stated, budget, hunts: Vec::new() }
+    }
+
+    /// Compares the hunts with the file, which may state nothing.
+    fn is_as_stated(&self) -> Option<bool> {
+        let stated = self.stated?;
+        let agrees = |(variant, hunted): &(&Variant, Hunted)| {
+            agrees(stated.verdict(variant.condition()), hunted.word(), stated.runs, self.budget)
+        };
+        Some(self.hunts.iter().all(agrees))
+    }
+
+    fn print(&self) {
+        let Some(claim) = self.source.claim() else { return };
+        let is_as_stated = self.is_as_stated();
+        let word = match is_as_stated {
+            Some(true) => "hunted as stated",
+            Some(false) => "HUNTED OTHERWISE",
+            None => "hunted, and nothing is stated",
+        };
+        outln!("{:4} {word}: {}", claim.id, claim.says);
+        for (variant, hunted) in &self.hunts {
+            outln!("       {}: {}", variant.condition(), hunted.sentence());
+            if !hunted.untested.is_empty() {
+                outln!("         no run put {} to the test", hunted.untested.join(", "));
+            }
+            for placement in hunted.found().into_iter().flat_map(|found| &found.placed) {
+                outln!("         {placement}");
+            }
+        }
+        if is_as_stated != Some(true) {
+            outln!("       found:");
+            self.found().lines().for_each(|line| outln!("         {line}"));
+        }
+    }
+
+    fn print_json(&self) {
+        let hunts = self.hunts.iter().map(|(variant, hunted)| {
+            let mut one = serde_json::to_value(hunted).expect("a hunt is JSON");
+            one["variant"] = json!(variant.condition());
+            one["word"] = json!(hunted.word());
+            one["bound"] = json!(hunted.bound());
+            one
+        });
+        let line = json!({
+            "id": self.source.claim().map(|claim| &claim.id),
+            "file": self.source.file,
+            "budget": self.budget,
+            "as_stated": self.is_as_stated(),
+            "hunts": hunts.collect::<Vec<_>>(),
+            "found": self.found(),
+        });
+        outln!("{line}");
+    }
+
+    /// Returns the results in the form of the file.
+    fn found(&self) -> String {
+        let mut text = format!("[claim.hunted]\nruns = {}\n", self.budget);
+        for word in ["violated", "holds", "undecided"] {
+            let names = self.hunts.iter().filter(|(_, hunted)| hunted.word() == word);
+            let names: Vec<String> = names.map(|(variant, _)| format!("{:?}", variant.condition())).collect();
+            if !names.is_empty() {
+                text.push_str(&format!("{word} = [{}]\n", names.join(", ")));
+            }
+        }
+        text
+    }
+}
+
+/// Compares a verdict found within `budget` runs with the one that is stated for `runs` runs. More
+/// runs may decide what was undecided, and fewer runs may not suffice.
+fn agrees(stated: Option<&str>, found: &str, runs: u64, budget: u64) -> bool {
+    match (stated, found) {
+        (Some(stated), found) if stated == found => true,
+        (Some("undecided"), _) => budget > runs,
+        (Some(_), "undecided") => budget < runs,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_budget_explains_that_a_hunt_is_undecided_and_no_other_difference() {
+        for (stated, found, runs, budget, expected) in [
+            ("violated", "violated", 100, 100, true),
+            ("holds", "holds", 100, 20, true),
+            ("undecided", "undecided", 100, 100, true),
+            ("undecided", "violated", 100, 100, false),
+            ("undecided", "violated", 100, 200, true),
+            ("undecided", "holds", 100, 20, false),
+            ("violated", "undecided", 100, 100, false),
+            ("holds", "undecided", 100, 20, true),
+            ("holds", "violated", 100, 200, false),
+            ("violated", "holds", 100, 20, false),
+        ] {
+            assert_eq!(
+                agrees(Some(stated), found, runs, budget),
+                expected,
+                "{stated} within {runs} runs, {found} within {budget}"
+            );
+        }
+        assert!(!agrees(None, "holds", 100, 100));
+    }
+}
