@@ -383,9 +383,9 @@ fn occurrences(scenario: &Scenario) -> Vec<Proposal> {
 fn lengths(scenario: &Scenario) -> Vec<Proposal> {
     let mut proposals = Vec::new();
     let Run { storm, calm, .. } = scenario.run;
-    if calm > Span::default() {
+    if let Some(calm) = calm.filter(|calm| *calm > Span::default()) {
         proposals.push(but(scenario, format!("the calm of {calm}"), |smaller| {
-            smaller.run.calm = Span::default();
+            smaller.run.calm = Some(Span::default());
         }));
     }
     for (times, of) in [(1, 2), (3, 4)] {

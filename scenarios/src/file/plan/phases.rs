@@ -29,15 +29,33 @@ pub struct Phases {
 impl Phases {
     pub(super) fn of(scenario: &Scenario) -> Phases {
         let storm_ends = True::ZERO + scenario.run.storm.0;
-        let ends = storm_ends + scenario.run.calm.0;
+        let ends = storm_ends + calm(scenario);
         Phases { storm_ends, probe: probe(scenario, storm_ends, ends), ends }
     }
 }
 
+/// Returns the calm of the file, or one in which `progress` can be decided, if it is expected.
+fn calm(scenario: &Scenario) -> Duration {
+    let is_expected = scenario.expect.contains_key("progress");
+    match (scenario.run.calm, longest_hold(scenario)) {
+        (Some(Span(calm)), _) => calm,
+        (None, Some(longest)) if is_expected => longest + bound(scenario),
+        (None, _) => Duration::ZERO,
+    }
+}
+
+/// Returns the longest lease of all locks; `None` if no lock has owners.
+fn longest_hold(scenario: &Scenario) -> Option<Duration> {
+    let owned = scenario.lock.values().filter(|lock| lock.has_owners());
+    owned.map(|lock| longest_lease(scenario, lock)).max()
+}
+
+fn bound(scenario: &Scenario) -> Duration {
+    scenario.run.progress.map_or(Bounds::default().progress, |Span(progress)| progress)
+}
+
 fn probe(scenario: &Scenario, storm_ends: True, ends: True) -> Option<Probe> {
-    let longest =
-        scenario.lock.values().filter(|lock| lock.has_owners()).map(|lock| longest_lease(scenario, lock));
-    let longest = longest.max()?;
+    let longest = longest_hold(scenario)?;
     if !scenario.run.probe {
         return Some(Probe::Off);
     }
@@ -50,8 +68,7 @@ fn probe(scenario: &Scenario, storm_ends: True, ends: True) -> Option<Probe> {
     if at < ends {
         return Some(Probe::From { at });
     }
-    let bound = scenario.run.progress.map_or(Bounds::default().progress, |Span(progress)| progress);
-    Some(Probe::TooShort { needs: longest + bound })
+    Some(Probe::TooShort { needs: longest + bound(scenario) })
 }
 
 /// Returns the longest time for which a client of the scenario holds a lock without renewal.
@@ -108,6 +125,24 @@ mod tests {
             let all = "node.m.config = {}\nclient.other.steps = []\nrun.storm = \"10s\"";
             let text = format!("{all}\nrun.calm = \"{calm}\"\n{text}");
             assert_eq!(probe_of(&text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_calm_is_long_enough_for_progress_if_the_file_says_neither() {
+        for (text, secs) in [
+            ("", 10),
+            ("expect.l1 = \"holds\"", 10),
+            ("expect.progress = \"holds\"", 100),
+            ("expect.progress = \"violated\"\nlock.lease = \"5s\"\nrun.progress = \"20s\"", 35),
+            ("expect.progress = \"holds\"\nrun.calm = \"1s\"", 11),
+            ("expect.progress = \"holds\"\nlock.kind = \"latch\"", 10),
+        ] {
+            let all = "node.m.config = {}\nclient.c.steps = []\nrun.storm = \"10s\"";
+            let text = format!("{all}\n{text}");
+            let source = parse("phases.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+            let phases = Phases::of(&source.variants[0].scenario);
+            assert_eq!(phases.ends, True::ZERO + Duration::from_secs(secs), "{text}");
         }
     }
 }

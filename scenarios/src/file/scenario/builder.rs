@@ -103,7 +103,7 @@ impl ScenarioBuilder {
     /// Sets the lengths of the storm and the calm.
     pub fn lasting(mut self, storm: Span, calm: Span) -> Self {
         self.0.run.storm = storm;
-        self.0.run.calm = calm;
+        self.0.run.calm = Some(calm);
         self
     }
 

@@ -197,8 +197,10 @@ pub struct Run {
     /// end of the storm does not end a fault without `for`.
     pub storm: Span,
     /// The length of the calm after the storm, in which clients can show that the locks can still
-    /// be acquired; at most a day.
-    pub calm: Span,
+    /// be acquired; at most a day. Default: none; if `[expect]` has `progress`, the longest lease
+    /// and then `run.progress`, so that the verdict is decided.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calm: Option<Span>,
     /// The number of seeds, from 0, that a plain `run` tries. Default: one, because most
     /// experiments draw nothing.
     pub seeds: u64,
@@ -225,14 +227,7 @@ fn is_true(value: &bool) -> bool {
 
 impl Default for Run {
     fn default() -> Run {
-        Run {
-            storm: Span::secs(60),
-            calm: Span::secs(0),
-            seeds: 1,
-            progress: None,
-            probe: true,
-            server: None,
-        }
+        Run { storm: Span::secs(60), calm: None, seeds: 1, progress: None, probe: true, server: None }
     }
 }
 

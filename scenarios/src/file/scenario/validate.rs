@@ -156,8 +156,8 @@ fn check_boundary(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mi
 }
 
 fn check_phases(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
-    for (name, phase) in [("storm", scenario.run.storm), ("calm", scenario.run.calm)] {
-        if phase > PHASE_MAX {
+    for (name, phase) in [("storm", Some(scenario.run.storm)), ("calm", scenario.run.calm)] {
+        if let Some(phase) = phase.filter(|phase| *phase > PHASE_MAX) {
             let message = format!("a {name} of {phase} is too long to run: give at most {PHASE_MAX}");
             return Err(Mistake::at(places.of_value(&["run", name]), message));
         }
