@@ -27,7 +27,9 @@ pub(crate) struct Wakes {
     /// grant may leave some, and messages that arrive together count as one.
     pub(crate) exclusive: bool,
     /// True if a message reaches waiters of several clients but only one of them can be granted:
-    /// they take turns.
+    /// they take turns. Objects that can grant several ask at once, and differences between
+    /// networks and machines decide. A drawn delay would cost more than it gives: a timer of a real
+    /// runtime has ticks of a millisecond, many times a hand-off.
     pub(crate) in_turns: bool,
 }
 
