@@ -217,7 +217,7 @@
 //! | Redis 6.2 | every object on every topology on 6.2.5; waiting and connecting on 6.2.14 | as 7.0; in a cluster messages go to all nodes |
 //! | Redis 8.2 | every object on every topology, durability and evicted scripts on 8.2.3 | it evicts scripts beyond 500: the client sends their text again |
 //! | Valkey 8.1 | as Redis 8.2, redirections too, on 8.1.8 | as Redis 8.2; a replica refuses to read for the client, and names its master ([`Redirects`]); with `appendfsync everysec` it confirms syncs early |
-//! | Valkey 9.1 | as Valkey 8.1, on 9.1.2 | as Valkey 8.1; DELIFEQ frees the nodes of a [`Redlock`] |
+//! | Valkey 9.1 | as Valkey 8.1, on 9.1.2 | as Valkey 8.1; DELIFEQ frees the nodes of a [`Redlock`] and a [string lock](Client::string_lock) |
 //! | Redis 6.0 | nothing | it has no CLIENT INFO: the statements above about users without that right apply to all users |
 //! | Redis 5 | 5.0.7, waiting | it has no RESP3: an acquisition that would have to wait for a message returns an error that says so. A [spin lock](Client::spin_lock), a [rate limiter](Client::rate_limiter) and a [`Redlock`] wait without messages |
 //!

@@ -1,8 +1,8 @@
 //! Differential fuzzing: the simulator and a private `redis-server` get the same commands of
 //! several clients, drawn from a seed, and must give the same replies and then have the same keys.
 //!
-//! A test run plays a few short seeds beside the reference. The long one, with a progress bar, and
-//! `--as valkey-9.1` for another generation:
+//! A test run plays a few short seeds, and two on each other generation with an installed server.
+//! The long one, with a progress bar, and `--as valkey-9.1` for another generation:
 //!
 //! ```text
 //! cargo test --release -p lockstorm-sim --test differential -- --seeds 0..50 --commands 20000
@@ -42,6 +42,9 @@ use servers::REFERENCE;
 /// The seeds of a short run, and the least number of commands of each.
 const SHORT: (std::ops::Range<u64>, u64) = (0..4, 3_000);
 
+/// The seeds of other generations than the reference, and the least number of commands of each.
+const SHORT_OF_OTHERS: (std::ops::Range<u64>, u64) = (0..2, 3_000);
+
 fn main() {
     let mut arguments: Vec<String> = std::env::args().collect();
     let long = long::Options::take(&mut arguments);
@@ -70,16 +73,19 @@ fn main() {
         Ok(Some(options)) => std::process::exit(i32::from(!long::run(&options))),
         Ok(None) => {}
     }
-    let (seeds, commands) = SHORT;
-    let trials = seeds.filter(|_| has_reference).map(|seed| {
-        Trial::test(format!("seed_{seed}"), move || {
-            let mut found = None;
-            let drawn = long::Drawn { generation: REFERENCE, seed, only: None };
-            long::seed(drawn, commands, &mut |_| {}, &mut |difference| {
-                found = Some(difference);
-                false
-            });
-            found.map_or(Ok(()), |difference| Err(difference.into()))
+    let installed = Generation::ALL.into_iter().filter(|generation| is_installed(*generation));
+    let trials = installed.flat_map(|generation| {
+        let (seeds, commands) = if generation == REFERENCE { SHORT } else { SHORT_OF_OTHERS };
+        seeds.map(move |seed| {
+            Trial::test(format!("{generation}::seed_{seed}"), move || {
+                let mut found = None;
+                let drawn = long::Drawn { generation, seed, only: None };
+                long::seed(drawn, commands, &mut |_| {}, &mut |difference| {
+                    found = Some(difference);
+                    false
+                });
+                found.map_or(Ok(()), |difference| Err(difference.into()))
+            })
         })
     });
     libtest_mimic::run(&Arguments::from_iter(arguments), trials.collect()).exit();

@@ -51,8 +51,8 @@ fn generations(out: &mut String) {
         row(&spec.name.replace('|', " ").to_uppercase(), Since::parse(spec.since));
     }
     out.push_str("\nKnown differences from servers of a generation, besides those in the tables above:\n\n");
-    for (generation, text) in of_generations() {
-        let _ = writeln!(out, "* {generation}: {text}");
+    for (generation, text, missing) in of_generations() {
+        let _ = writeln!(out, "* {generation}: {text} Missing: {}.", missing.join(", "));
     }
 }
 

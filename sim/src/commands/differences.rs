@@ -4,15 +4,16 @@
 use crate::generation::Generation;
 
 /// The further differences from servers of another generation than Redis 7.0, oldest generation
-/// first.
-const OF_GENERATIONS: &[(Generation, &str)] = &[
+/// first: in sentences, and the commands that are missing.
+const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
     (
         Generation::Redis62,
         "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
          compilation, have the texts of 7.0. Figures of INFO, and MEMORY USAGE of streams, are those of \
          7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
          last command. HINCRBYFLOAT by infinity leaves no empty hash behind. A timeout of 0.001 seconds is \
-         a millisecond, not none. No STRALGO.",
+         a millisecond, not none.",
+        &["STRALGO"],
     ),
     (
         Generation::Redis82,
@@ -21,8 +22,8 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
          it is that of 7.0. Options that came after 7.0 are checked, kept and answered, and have no \
          function. `entries-read` and `lag` of XINFO GROUPS follow the rules of 7.0 after deletions, and \
          for a group before the first entry. LSET refuses an index beyond 32 bits, of which servers use the \
-         lower ones. No XACKDEL, XDELEX, CLIENT NO-TOUCH, CLUSTER SLOT-STATS, vector sets (the module of \
-         which HELLO would name) or modules.",
+         lower ones. There are no modules, such as that of vector sets, which HELLO would name.",
+        &["CLUSTER SLOT-STATS", "XACKDEL", "XDELEX"],
     ),
     (
         Generation::Valkey81,
@@ -30,23 +31,25 @@ const OF_GENERATIONS: &[(Generation, &str)] = &[
          only. MEMORY USAGE omits the up to 16 bytes that the C library gives beyond a size. `tot-mem` in \
          CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as if it were an \
          array, and omits commands that have waited in vain. Of the options that came after 7.0, only those \
-         of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a function. No CLIENT \
-         IMPORT-SOURCE, CLIENT NO-TOUCH or CLUSTER SLOT-STATS. CLUSTER SETSLOT does not wait for its replicas, \
+         of COMMANDLOG, `availability-zone` and `extended-redis-compatibility` have a function. CLUSTER SETSLOT does not wait for its replicas, \
          and never answers NOREPLICAS. A claim of another shard does not end a move by SETSLOT, and a target \
          whose source stops to claim the slot does not take it by itself.",
+        &["CLUSTER SLOT-STATS"],
     ),
     (
         Generation::Valkey91,
         "As Valkey 8.1. `tot-mem` in CLIENT LIST also omits the state that transactions, WATCH, tracking \
          and subscriptions leave behind. A writable replica does not remove expired fields of hashes by \
-         itself. No MSETEX or CLUSTERSCAN. The copy of a slot migration takes no time, and its link to the \
+         itself. The copy of a slot migration takes no time, and its link to the \
          target is no client. A snapshot does not say that a slot is being imported: a replica that \
          synchronizes fully in the middle of an import takes its keys for its master's own.",
+        &["CLUSTER SLOT-STATS", "CLUSTERSCAN"],
     ),
 ];
 
-/// Returns the further known differences from servers of another generation than Redis 7.0.
-pub(super) fn of_generations() -> impl Iterator<Item = (Generation, &'static str)> {
+/// Returns the further known differences from servers of another generation than Redis 7.0, and
+/// the commands that are missing.
+pub(super) fn of_generations() -> impl Iterator<Item = (Generation, &'static str, &'static [&'static str])> {
     OF_GENERATIONS.iter().copied()
 }
 
@@ -220,7 +223,10 @@ fn exists(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use bytes::Bytes;
+
     use super::*;
+    use crate::commands::find;
 
     #[test]
     fn differences_are_sorted_and_of_commands_that_exist() {
@@ -228,6 +234,16 @@ mod tests {
         assert!(ABSENT.is_sorted_by(|a, b| a.0 < b.0));
         for (name, _) in DIFFERENCES {
             assert!(exists(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_command_is_missing_that_a_generation_has() {
+        for (generation, _, missing) in of_generations() {
+            for command in missing {
+                let words: Vec<Bytes> = command.split(' ').map(|word| Bytes::from(word.to_owned())).collect();
+                assert!(find(generation, &words).is_err(), "{} has {command}", generation.name());
+            }
         }
     }
 }
