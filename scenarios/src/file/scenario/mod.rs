@@ -30,7 +30,7 @@ mod sweep;
 mod targets;
 mod ticks;
 mod topology;
-mod trait_commands;
+pub(crate) mod trait_commands;
 pub mod traits;
 mod user;
 mod validate;

@@ -12,26 +12,79 @@ use super::{
     traits::{Fencing, Grant, Key, LeaseOn, Pace, Release, Renewal, Replicas, Traits},
 };
 
+/// A command that not every server has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Command {
+    DelIfEq,
+    SetIfEq,
+    WaitAof,
+    WaitInScript,
+    HSetEx,
+}
+
+impl Command {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Command::DelIfEq => "DELIFEQ",
+            Command::SetIfEq => "SET IFEQ",
+            Command::WaitAof => "WAITAOF",
+            Command::WaitInScript => "WAIT in a script",
+            Command::HSetEx => "HSETEX",
+        }
+    }
+
+    /// Returns true if servers of the generation have the command.
+    pub(crate) fn is_of(self, generation: Generation) -> bool {
+        match self {
+            Command::SetIfEq => generation.has(Feature::SetIfEq),
+            Command::WaitInScript => generation.has(Feature::WaitInScripts),
+            Command::DelIfEq | Command::WaitAof | Command::HSetEx => {
+                find(generation, &[Bytes::from_static(self.name().as_bytes())]).is_ok()
+            }
+        }
+    }
+
+    fn compares_string(self) -> bool {
+        matches!(self, Command::DelIfEq | Command::SetIfEq)
+    }
+
+    /// Returns true if this node of the lock must have the command. An older replica takes the
+    /// leases of fields that its master sends; its own commands fail once it is promoted.
+    fn is_for(self, node: &Node) -> bool {
+        self != Command::HSetEx || node.replica_of.is_none()
+    }
+}
+
+/// Returns the commands of the lock's traits, each with its trait.
+fn of_traits(lock: &Lock) -> impl Iterator<Item = (&'static str, Command)> {
+    let traits = lock.all_traits();
+    let all = [
+        ("release", traits.release == Release::DelIfEq, Command::DelIfEq),
+        ("renewal", traits.renewal == Renewal::SetIfEq, Command::SetIfEq),
+        ("synced", traits.synced, Command::WaitAof),
+        ("replicas", traits.replicas == Replicas::InScript, Command::WaitInScript),
+        ("lease", traits.lease == LeaseOn::Field, Command::HSetEx),
+    ];
+    all.into_iter().filter(|(_, is_used, _)| *is_used).map(|(key, _, command)| (key, command))
+}
+
+/// Returns the command of the lock's settings, which the client sends.
+fn of_settings(lock: &Lock) -> Option<Command> {
+    (lock.synced != Synced::None).then_some(Command::WaitAof)
+}
+
 /// Checks that the lock's keys and servers suit the commands that its traits name.
 ///
 /// # Errors
 /// The trait and a message.
 pub(super) fn check(scenario: &Scenario, lock: &Lock) -> Result<(), (&'static str, String)> {
     let traits = lock.all_traits();
-    let waits_in_script = traits.replicas == Replicas::InScript;
-    for (key, is_used, command, compares_string) in [
-        ("release", traits.release == Release::DelIfEq, "DELIFEQ", true),
-        ("renewal", traits.renewal == Renewal::SetIfEq, "SET IFEQ", true),
-        ("synced", traits.synced, "WAITAOF", false),
-        ("replicas", waits_in_script, "WAIT in a script", false),
-        ("lease", traits.lease == LeaseOn::Field, "HSETEX", false),
-    ] {
-        if is_used && compares_string && traits.key != Key::Token {
-            return Err((key, format!("{command} compares a string, and the key of this lock is none")));
+    for (key, command) in of_traits(lock) {
+        if command.compares_string() && traits.key != Key::Token {
+            let name = command.name();
+            return Err((key, format!("{name} compares a string, and the key of this lock is none")));
         }
-        // An older replica takes what its master sends. Its own commands fail once it is promoted.
-        let grants = |node: &Node| key != "lease" || node.replica_of.is_none();
-        if let Some(message) = missing(scenario, lock, command, grants).filter(|_| is_used) {
+        if let Some(message) = missing(scenario, lock, command) {
             return Err((key, message));
         }
     }
@@ -48,27 +101,37 @@ pub(super) fn check(scenario: &Scenario, lock: &Lock) -> Result<(), (&'static st
 
 /// Checks that the lock's servers have the commands of its settings.
 pub(super) fn check_settings(scenario: &Scenario, lock: &Lock) -> Result<(), Wrong> {
-    match missing(scenario, lock, "WAITAOF", |_| true) {
-        Some(message) if lock.synced != Synced::None => Err(Wrong::at("synced", message)),
-        _ => Ok(()),
-    }
+    let missing = of_settings(lock).and_then(|command| missing(scenario, lock, command));
+    missing.map_or(Ok(()), |message| Err(Wrong::at("synced", message)))
 }
 
-/// Returns the message for one of these nodes of the lock that does not have the command.
-fn missing(
-    scenario: &Scenario,
-    lock: &Lock,
-    command: &'static str,
-    is_asked: impl Fn(&Node) -> bool,
-) -> Option<String> {
+/// Returns the nodes of the lock that need a command which not every server has.
+pub(crate) fn needed<'a>(scenario: &'a Scenario, lock: &'a Lock) -> impl Iterator<Item = (&'a str, Command)> {
+    let commands: Vec<Command> =
+        of_traits(lock).map(|(_, command)| command).chain(of_settings(lock)).collect();
+    let of = move |command| nodes_with(scenario, lock, command).map(move |(name, _)| (name, command));
+    commands.into_iter().flat_map(of)
+}
+
+/// Returns the nodes of the lock that must have the command.
+fn nodes_with<'a>(
+    scenario: &'a Scenario,
+    lock: &'a Lock,
+    command: Command,
+) -> impl Iterator<Item = (&'a str, &'a Node)> {
     let is_here = |name: &str| {
         let mut nodes = lock.nodes.iter().flatten();
         lock.nodes.is_none() || nodes.any(|node| node.as_str() == name)
     };
-    let lacks =
-        |(name, node): &(&String, &Node)| is_here(name) && is_asked(node) && !has(node.generation(), command);
-    let (node, _) = scenario.node.iter().find(lacks)?;
-    Some(format!("{command} is no command of node {node}: give it server = \"valkey-9.1\""))
+    let all = scenario.node.iter().map(|(name, node)| (name.as_str(), node));
+    all.filter(move |(name, node)| is_here(name) && command.is_for(node))
+}
+
+/// Returns the message for a node of the lock that does not have the command.
+fn missing(scenario: &Scenario, lock: &Lock, command: Command) -> Option<String> {
+    let (node, _) =
+        nodes_with(scenario, lock, command).find(|(_, node)| !command.is_of(node.generation()))?;
+    Some(format!("{} is no command of node {node}: give it server = \"valkey-9.1\"", command.name()))
 }
 
 /// Returns a trait that the model cannot combine with the others, and the traits that it needs.
@@ -105,13 +168,4 @@ fn without_form(traits: &Traits) -> Option<(&'static str, &'static str)> {
     let waits = matches!(traits.pace, Pace::Message | Pace::MessageWithoutRecheck);
     let compares = matches!(traits.release, Release::Compare | Release::Delete);
     (waits || !compares).then_some(("lease", "its owner releases by a script that publishes nothing"))
-}
-
-/// Returns true if servers of the generation have the command.
-fn has(generation: Generation, command: &'static str) -> bool {
-    match command {
-        "SET IFEQ" => generation.has(Feature::SetIfEq),
-        "WAIT in a script" => generation.has(Feature::WaitInScripts),
-        _ => find(generation, &[Bytes::from_static(command.as_bytes())]).is_ok(),
-    }
 }

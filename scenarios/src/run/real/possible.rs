@@ -8,7 +8,9 @@ use crate::{
     file::{
         fault::FaultAction,
         plan::{Plan, PlannedHost, PlannedNode, PlannedPeer, Target},
+        scenario::{Lock, trait_commands},
         selector::Selector,
+        server::Server,
     },
     judge::history::HostKind,
 };
@@ -67,6 +69,7 @@ pub fn impossible(plan: &Plan) -> Vec<String> {
             problems.push(why.to_owned());
         }
     }
+    problems.extend(plan.scenario.lock.iter().flat_map(|(name, lock)| missing_commands(plan, name, lock)));
     problems.extend(plan.locks.iter().filter(|lock| lock.written.is_counted_apart()).map(|lock| {
         format!(
             "what lock {:?} grants to each client by itself is in keys named at run time, which are not followed",
@@ -101,11 +104,28 @@ fn of_group(plan: &Plan, host: &PlannedHost) -> Option<String> {
     (plan.scenario.is_cluster() || client.sentinels.is_some()).then(|| why.to_owned())
 }
 
-/// Returns the reason why a node's server cannot execute a command, if it cannot.
-fn unknown_command(plan: &Plan, node: &str, command: &[String]) -> Option<String> {
+/// Returns the commands that a lock sends and that the servers of its nodes do not have.
+fn missing_commands(plan: &Plan, name: &str, lock: &Lock) -> Vec<String> {
+    let needed = trait_commands::needed(&plan.scenario, lock);
+    let of_nodes = needed
+        .flat_map(|(node, command)| plan.scenario.members(node).into_iter().map(move |node| (node, command)));
+    let missing = of_nodes.filter_map(|(node, command)| {
+        let server = server_of(plan, &node).filter(|server| !command.is_of(server.nearest()))?;
+        Some(format!("lock {name:?} needs {}, which {server} does not have", command.name()))
+    });
+    missing.collect()
+}
+
+/// Returns the real server of a node, if one was found for it.
+fn server_of<'a>(plan: &'a Plan, node: &str) -> Option<&'a Server> {
     let planned = plan.hosts.iter().find(|planned| planned.name == node)?;
     let software: &dyn std::any::Any = &*planned.software;
-    let server = software.downcast_ref::<PlannedNode>()?.server.as_ref()?.as_ref().ok()?;
+    software.downcast_ref::<PlannedNode>()?.server.as_ref()?.as_ref().ok()
+}
+
+/// Returns the reason why a node's server cannot execute a command, if it cannot.
+fn unknown_command(plan: &Plan, node: &str, command: &[String]) -> Option<String> {
+    let server = server_of(plan, node)?;
     let name = command.first()?;
     (!server.has_command(name)).then(|| format!("{name}, which {server} does not have"))
 }

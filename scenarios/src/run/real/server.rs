@@ -236,6 +236,33 @@ mod tests {
         assert_eq!(refusals(&new, &[&old]), [""; 0]);
     }
 
+    /// The commands of the lock itself count, on each of its nodes.
+    #[test]
+    fn a_run_is_refused_by_the_name_of_the_command_that_its_lock_needs() {
+        let server = |version: &str| Server {
+            program: "/server".into(),
+            kind: Kind::Redis,
+            version: version.to_owned(),
+            commands: ["SET".to_owned()].into(),
+            options: [].into(),
+        };
+        let lock_with = |one: &str| format!("lock = {{ subject = \"model\", traits = {{ {one} }} }}");
+        for (lock, server, lacks) in [
+            ("lock.synced = \"master\"".to_owned(), server("7.0.15"), Some("WAITAOF, which Redis 7.0.15")),
+            ("lock.synced = \"master\"".to_owned(), server("8.2.3"), None),
+            (lock_with("synced = true"), server("6.2.5"), Some("WAITAOF, which Redis 6.2.5")),
+            (lock_with("lease = \"field\""), server("7.0.15"), Some("HSETEX, which Redis 7.0.15")),
+            (lock_with("lease = \"field\""), server("8.2.3"), None),
+        ] {
+            let text = format!("{lock}\n[node.m]\ncount = 2\n[client.c]\n");
+            let source = parse("refused.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+            let plan = Plan::draw(&source.variants[0].scenario, 0);
+            let refused = super::super::impossible(&plan.with_servers(&Servers::new(server, Vec::new())));
+            let expected = lacks.map(|lacks| format!("lock \"lock\" needs {lacks} does not have"));
+            assert_eq!(refused, expected.into_iter().collect::<Vec<_>>(), "{text}");
+        }
+    }
+
     /// A program that is no server is an error of one line that names it, and no run begins.
     #[test]
     fn a_program_that_is_no_server_is_refused() {
