@@ -283,10 +283,11 @@ fn print(trial: &Runner<'_>, of_claim: &[Row]) {
         if !matches!(row.came, Came::Alike) {
             outln!("       {name}: {}: {}", row.came.word(), row.came.because());
         }
-        // Failed calls may be the reason.
-        if matches!(row.came, Came::Undecided(_) | Came::Otherwise(_)) {
-            failed_calls(&row.failed).iter().for_each(|line| outln!("         {line}"));
+        let failed = failed_calls(&row.failed);
+        if matches!(row.came, Came::Alike) && !failed.is_empty() {
+            outln!("       {name}: as simulated");
         }
+        failed.iter().for_each(|line| outln!("         {line}"));
     }
 }
 

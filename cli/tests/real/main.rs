@@ -6,6 +6,7 @@ mod groups;
 mod server;
 mod two_ways;
 mod unseen;
+mod ways_in;
 mod wire;
 
 use lockstorm::{
