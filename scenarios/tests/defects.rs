@@ -156,6 +156,7 @@ fn a_node_sends_each_refusal_of_which_a_file_speaks() {
         (*loading, &["LOADING"][..]),
         (stock("storm/refusals.toml"), &["OOM", "NOREPLICAS", "READONLY", "MASTERDOWN", "LOADING"]),
         (stock("storm/refusals_of_a_disk.toml"), &["MISCONF"]),
+        (stock("storm/refusals_of_a_majority.toml"), &["OOM", "NOREPLICAS", "READONLY"]),
     ] {
         let sources = [parse("refusals.toml", text).unwrap_or_else(|error| panic!("{error}"))];
         let trial = Runner::new(&sources).seeds(Some(0..3));

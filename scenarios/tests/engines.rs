@@ -29,9 +29,8 @@ fn words(sources: &[Source], judged: &Judged) -> Vec<(&'static str, &'static str
 /// `turmoil` visits every host in every millisecond.
 fn cheap(sources: Vec<Source>) -> Vec<Source> {
     let cost = |source: &Source| {
-        let scenario = &source.variants[0].scenario;
-        let length = scenario.run.storm.0 + scenario.run.calm.0;
-        Plan::draw(scenario, 0).hosts.len() as u128 * length.as_millis()
+        let plan = Plan::draw(&source.variants[0].scenario, 0);
+        plan.hosts.len() as u128 * u128::from(plan.phases.ends.as_nanos().unsigned_abs() / 1_000_000)
     };
     let mut by_cost: Vec<(u128, Source)> =
         sources.into_iter().map(|source| (cost(&source), source)).collect();

@@ -174,6 +174,7 @@ pub const ALL: &[Stock] = stock![
     "storm/redlock.toml",
     "storm/refusals.toml",
     "storm/refusals_of_a_disk.toml",
+    "storm/refusals_of_a_majority.toml",
     "storm/semaphore.toml",
     "storm/sentinel.toml",
     "storm/spin.toml",
