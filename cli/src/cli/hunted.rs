@@ -2,7 +2,7 @@
 //! `[claim.hunted]` of their files.
 
 use lockstorm::{
-    file::scenario::{HuntedVariants, Source, Variant},
+    file::scenario::{HuntedKind, HuntedVariants, Source, Variant},
     judge::checker::{self, Checker, many},
     run::hunt::{Hunted, Search},
 };
@@ -38,7 +38,7 @@ pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bo
         let OfClaim { source, budget, .. } = *of;
         for variant in source.conditions() {
             let search = Search::new(&variant.scenario, 0).jobs(jobs.count()).budget(budget);
-            let search = search.checkers(asked(variant));
+            let search = search.checkers(asked(variant)).kinds(kinds(variant));
             let hunted = search.run_shared(&|simulated| progress.step(simulated)).into_diagnostic()?;
             found[["violated", "holds"].iter().position(|word| *word == hunted.word()).unwrap_or(2)] += 1;
             of.hunts.push((variant, hunted));
@@ -74,6 +74,17 @@ fn asked(variant: &Variant) -> Vec<&'static Checker> {
     let is_asked =
         |checker: &&Checker| expect.get(checker.name).is_some_and(|expected| expected.holds != is_violated);
     checker::LIST.iter().filter(is_asked).collect()
+}
+
+/// Returns the kinds of faults of the file's `[hunt]`. Without one, clocks step only where the
+/// file's own faults let some step: no lease outlasts a step of its server's clock.
+fn kinds(variant: &Variant) -> Vec<HuntedKind> {
+    let scenario = &variant.scenario;
+    let mut kinds = scenario.hunt.clone().unwrap_or_default().kinds;
+    if scenario.hunt.is_none() && !scenario.fault.values().any(|entry| entry.clock_step.is_some()) {
+        kinds.retain(|kind| *kind != HuntedKind::ClockStep);
+    }
+    kinds
 }
 
 impl<'a> OfClaim<'a> {

@@ -141,7 +141,8 @@ fn without_form(traits: &Traits) -> Option<(&'static str, &'static str)> {
     if traits.grant == Grant::AfterWork && !is_plain {
         return Some(("grant", "it needs key = \"token\", and a fence apart from the grant"));
     }
-    if traits.replicas == Replicas::InScript && !(is_plain && is_checked) {
+    let waits_with_grant = matches!(traits.replicas, Replicas::InScript | Replicas::InTransaction);
+    if waits_with_grant && !(is_plain && is_checked) {
         return Some((
             "replicas",
             "it needs key = \"token\", grant = \"checked\", and a fence apart from the grant",
@@ -152,7 +153,7 @@ fn without_form(traits: &Traits) -> Option<(&'static str, &'static str)> {
     }
     let has_form =
         is_checked && (is_plain || traits.key == Key::Count) || is_plain && traits.grant == Grant::TwoSteps;
-    if !has_form || traits.replicas == Replicas::InScript {
+    if !has_form || waits_with_grant {
         return Some((
             "lease",
             "it needs key = \"token\" or \"count\", a simple grant, and a fence apart from it",

@@ -313,6 +313,9 @@ pub enum Replicas {
     /// One replica must acknowledge, by the number that WAIT returns in the script that grants the
     /// lock. There WAIT does not block. Otherwise the script releases the lock.
     InScript,
+    /// One replica must acknowledge, by the number that WAIT returns in the transaction (MULTI)
+    /// that grants the lock. There WAIT does not block. Otherwise the lock is released.
+    InTransaction,
     /// One replica must acknowledge, whatever the node answered; otherwise the lock is released,
     /// even if it was not granted.
     RequiredOfAll,

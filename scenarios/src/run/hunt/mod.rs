@@ -42,7 +42,7 @@ use self::{
 use crate::{
     file::{
         plan::{Phases, Plan},
-        scenario::{Hunt, Scenario},
+        scenario::{Hunt, HuntedKind, Scenario},
         selector::Selector,
     },
     judge::{
@@ -147,6 +147,12 @@ impl<'a> Search<'a> {
     /// Sets the most faults of one run: one or two. Other numbers count as the nearer of them.
     pub fn faults(mut self, faults: u32) -> Search<'a> {
         self.hunt.faults = faults.clamp(1, 2);
+        self
+    }
+
+    /// Sets the kinds of faults.
+    pub fn kinds(mut self, kinds: Vec<HuntedKind>) -> Search<'a> {
+        self.hunt.kinds = kinds;
         self
     }
 

@@ -345,6 +345,18 @@ impl Shared {
         answers
     }
 
+    /// Asks every node for the lock. Returns the answers, and true unless a transaction with the
+    /// request counts no replica; one node is asked in that way.
+    async fn ask_for_grant(self: &Rc<Self>, command: Cmd) -> (Vec<Result<Value, Failed>>, bool) {
+        if self.traits.replicas != Replicas::InTransaction {
+            return (self.ask_all(&command).await, true);
+        }
+        match self.wires[0].ask_in_transaction([command, wait_for_replica()], self.timeout).await {
+            Ok([answer, count]) => (vec![Ok(answer)], granted(&count).is_some()),
+            Err(failed) => (vec![Err(failed)], true),
+        }
+    }
+
     async fn attempt(self: Rc<Self>, ask: Ask) -> Attempt {
         let lease = ask.lease.unwrap_or(self.watchdog);
         let waits = ask.wait != Patience::None;
@@ -352,7 +364,7 @@ impl Shared {
         let mut token = self.fresh_token();
         self.history.asks_as(&token);
         let mut asked_at = self.traits.clock.now(&self.env);
-        let mut answers = self.ask_all(&acquire(&token)).await;
+        let (mut answers, mut is_copied) = self.ask_for_grant(acquire(&token)).await;
         let has_no_reply = |answer: &Result<Value, Failed>| matches!(answer, Err(failed) if !failed.replied);
         if self.traits.resend != Resend::Never && answers.iter().any(has_no_reply) {
             self.wires.iter().for_each(|wire| wire.hang_up());
@@ -361,13 +373,18 @@ impl Shared {
                 self.history.asks_as(&token);
             }
             asked_at = self.traits.clock.now(&self.env);
-            answers = self.ask_all(&acquire(&token)).await;
+            (answers, is_copied) = self.ask_for_grant(acquire(&token)).await;
+        }
+        if !is_copied && answers.iter().any(is_grant) {
+            self.clean_up(&token, ask.mode, &answers).await;
+            return Attempt::Unknown("no replica has acknowledged it".to_owned());
         }
         if self.traits.grant == Grant::TwoSteps && answers.iter().any(is_grant) {
             self.ask_all(&self.commands.expire(lease)).await;
         }
         let of_all = self.traits.replicas == Replicas::RequiredOfAll;
-        let asks = !matches!(self.traits.replicas, Replicas::None | Replicas::InScript);
+        let asks =
+            matches!(self.traits.replicas, Replicas::Required | Replicas::Ignored | Replicas::RequiredOfAll);
         if asks && (of_all || answers.iter().any(is_grant)) {
             let acknowledged = self.acknowledged().await;
             if of_all && !acknowledged {
@@ -419,9 +436,7 @@ impl Shared {
 
     /// Returns true if a replica has acknowledged the grant.
     async fn acknowledged(&self) -> bool {
-        let mut wait = redis::cmd("WAIT");
-        wait.arg(1).arg(REPLICA_TIMEOUT.as_millis() as u64);
-        let answer = self.wires[0].ask(&wait, self.timeout).await;
+        let answer = self.wires[0].ask(&wait_for_replica(), self.timeout).await;
         answer.is_ok_and(|answer| granted(&answer).is_some())
     }
 
@@ -459,4 +474,11 @@ impl Shared {
 /// Returns true if a node granted the lock.
 fn is_grant(answer: &Result<Value, Failed>) -> bool {
     answer.as_ref().is_ok_and(|answer| granted(answer).is_some())
+}
+
+/// Returns the command that waits until a replica has acknowledged the previous write.
+fn wait_for_replica() -> Cmd {
+    let mut wait = redis::cmd("WAIT");
+    wait.arg(1).arg(REPLICA_TIMEOUT.as_millis() as u64);
+    wait
 }

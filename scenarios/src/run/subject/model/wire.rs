@@ -5,8 +5,8 @@ use std::{cell::RefCell, collections::BTreeSet, sync::Arc, time::Duration};
 use lockstorm_client::Env;
 use lockstorm_world::HostCtx;
 use redis::{
-    AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo, Value,
-    aio::MultiplexedConnection,
+    AsyncConnectionConfig, Cmd, ErrorKind, ProtocolVersion, PushInfo, PushKind, RedisConnectionInfo,
+    RedisResult, Value, aio::MultiplexedConnection,
 };
 use tokio::sync::Notify;
 
@@ -120,10 +120,32 @@ impl Wire {
     }
 
     async fn ask_once(&self, command: &Cmd, limit: Duration) -> Result<Value, Failed> {
+        self.answer_to(limit, async |mut connection| command.query_async(&mut connection).await).await
+    }
+
+    /// Sends commands in a transaction, and waits for their replies, for at most `limit`.
+    pub(super) async fn ask_in_transaction<const N: usize>(
+        &self,
+        commands: [Cmd; N],
+        limit: Duration,
+    ) -> Result<[Value; N], Failed> {
+        let mut all = redis::pipe();
+        all.atomic();
+        for command in commands {
+            all.add_command(command);
+        }
+        self.answer_to(limit, async |mut connection| all.query_async(&mut connection).await).await
+    }
+
+    /// Waits for the answer to a query on the connection, for at most `limit`.
+    async fn answer_to<T>(
+        &self,
+        limit: Duration,
+        query: impl AsyncFnOnce(MultiplexedConnection) -> RedisResult<T>,
+    ) -> Result<T, Failed> {
         let deadline = self.env.now() + limit;
         let asking = async {
-            let mut connection = self.connect().await?;
-            let answer = command.query_async::<Value>(&mut connection).await;
+            let answer = query(self.connect().await?).await;
             answer.map_err(|error| {
                 // Drop a connection that the node has broken. A connection that is only silent is
                 // still usable.
