@@ -495,7 +495,20 @@ fn a_cut_link_drops_packets_that_no_kernel_retransmits() {
         assert_eq!(observed(&world, "server"), expected, "{orders:?}");
         let sockets = world.sockets("s").expect("a host");
         assert!(sockets <= 2, "the listener and at most one connection: {sockets}");
+        if orders.iter().any(|(_, order)| *order == "crash c") {
+            assert_eq!(world.sockets("c"), Some(0), "its kernel is gone");
+        }
     }
+}
+
+#[test]
+fn hosts_have_addresses_and_sockets_by_their_names() {
+    let idle = |_: HostCtx| std::future::pending();
+    let world = World::builder(1).host("s", idle).host("c", idle).build();
+    let (s, c) = (world.address("s").expect("a host"), world.address("c").expect("a host"));
+    assert_ne!(s, c);
+    assert_eq!((world.sockets("s"), world.sockets("c")), (Some(0), Some(0)));
+    assert_eq!((world.address("x"), world.sockets("x")), (None, None));
 }
 
 #[test]

@@ -96,6 +96,23 @@ fn a_search_says_what_it_excluded() {
     assert!(matches!(few.end, End::OutOfBudget) && few.runs == 3, "{}", few.sentence());
 }
 
+/// The same violation is as expected, or not, as the file says.
+#[test]
+fn a_violation_is_compared_with_what_the_file_expects() {
+    let hunt = "[hunt]\nkinds = [\"pause\"]\nof = \"c1\"\npause = \"..2s\"";
+    let expected = THREE.replace("l3 = \"holds\"", "l3 = \"violated\"");
+    for (text, is_expected) in [(expected.as_str(), true), (THREE, false)] {
+        let scenario = scenario(&format!("{text}\n{hunt}"));
+        let l3 = crate::judge::checker::Checker::named("l3").expect("a checker");
+        let hunted = quiet(Search::new(&scenario, 0).checkers(vec![l3]));
+        assert_eq!(hunted.word(), "violated");
+        assert!(0 < hunted.in_chains && hunted.in_chains < hunted.instants, "{}", hunted.in_chains);
+        let otherwise = Match::Otherwise(hunted.sentence());
+        let is = if is_expected { Match::AsExpected } else { otherwise };
+        assert_eq!(hunted.verdict(&scenario), is);
+    }
+}
+
 /// Violated claims, from their files without faults: the checker that is violated, and the most
 /// runs until then.
 #[test]
