@@ -176,6 +176,16 @@ mod tests {
         }
     }
 
+    /// Servers before 2.6 wrote expiries in seconds.
+    #[test]
+    fn an_expiry_in_seconds_is_read_as_milliseconds() {
+        let seconds = 1_900_000_000i32.to_le_bytes();
+        let snapshot = [b"REDIS0003\xfe\x00\xfd", &seconds[..], b"\x00\x01k\x01v\xff"].concat();
+        let opened = open(&snapshot, &Config::default(), 0, true).expect("a whole snapshot");
+        let entry = opened.dbs[0].get(b"k").expect("it is in there");
+        assert_eq!(entry.expires_ms(), Some(1_900_000_000_000));
+    }
+
     #[test]
     fn a_damaged_snapshot_is_refused() {
         let config = Config::default();
