@@ -86,9 +86,10 @@ CLIENTS = {
 }
 
 
-# The short choice of `--on`: the newest of each project, with the suites that take seconds.
+# The short choice of `--on`: the newest of each project, with the suites that take seconds, and that in which Redisson and our client
+# share locks.
 SHORT = ["redis-8.2", "valkey-9.1"]
-SHORT_CLIENTS = ["redis-cli", "redis-py", "valkey-glide"]
+SHORT_CLIENTS = ["redis-cli", "redis-py", "valkey-glide", "jvm", "shared"]
 
 # How many clients are at work at a time; each plays on two kinds of servers at once.
 AT_ONCE = 2
