@@ -197,6 +197,14 @@ fn sentinels_of_several_generations_fail_over_nodes_of_several() {
             sentinels: [simulated(Redis70), real(Valkey91), simulated(Valkey91)],
             nodes: [simulated(Redis62), real(Valkey81), simulated(Valkey91)],
         },
+        Group {
+            sentinels: [simulated(Redis62), real(Valkey81), real(Redis62)],
+            nodes: [real(Redis62), simulated(Redis70), real(Valkey91)],
+        },
+        Group {
+            sentinels: [real(Valkey81), simulated(Valkey81), simulated(Redis62)],
+            nodes: [simulated(Valkey81), real(Valkey91), simulated(Redis82)],
+        },
     ]);
 }
 
