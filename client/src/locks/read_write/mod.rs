@@ -26,6 +26,10 @@ impl Client {
     /// for waiting writers: readers that never leave a gap keep a writer out. Neither here nor in
     /// Redisson does a fair lock of this kind exist.
     ///
+    /// The [plain lock](Client::lock) of the same name shares its key and excludes readers and
+    /// writers. But each has a channel of its own, as in Redisson, so a release of the one wakes no
+    /// waiter of the other: it asks again when the lease that it was told is over.
+    ///
     /// Each level of a read hold has its own key for its lease,
     /// `{doc}:<owner>:rwlock_timeout:<level>`, which the user [must be allowed to
     /// use](crate#what-the-user-of-the-server-must-be-allowed-to-do).
