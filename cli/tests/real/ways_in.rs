@@ -25,7 +25,7 @@ fn a_user_of_a_real_server_is_refused_a_lock_without_the_rights() {
 }
 
 /// A client that dials an address after it has moved reaches the other server, which has not
-/// received the hold.
+/// received the hold. It moves some time after the promotion.
 #[test]
 fn an_address_leads_to_another_real_server_once_it_has_moved() {
     if !redis() {
@@ -54,7 +54,7 @@ promote = "r"
 at = "500ms"
 [fault.vip]
 move_address = { address = "vip", to = "r", reset = true }
-at = "700ms"
+on = { event = "promoted", delay = "200ms" }
 [run]
 storm = "3s"
 [expect]

@@ -154,8 +154,11 @@ impl Witness {
     }
 
     fn becomes(&mut self, role: NodeRole) {
-        self.role = role;
+        let was = std::mem::replace(&mut self.role, role);
         self.tell(EventKind::Became { role });
+        if role == NodeRole::Master && was != NodeRole::Master {
+            self.shared.node_promoted(self.ctx.moment().0, self.host);
+        }
     }
 
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {

@@ -31,6 +31,23 @@ at = "1.5s"
         ],
     },
     Row {
+        name: "a command at a console after a promotion",
+        until: WHOLE,
+        faults: r#"
+[fault.a]
+promote = "r"
+at = "1.5s"
+[fault.b]
+command = { node = "m", run = ["SET", "x", "1"] }
+on = { event = "promoted", delay = "250ms" }
+"#,
+        differs: &[
+            "console: r:REPLICAOF_m_6379@0 r:REPLICAOF_NO_ONE@1500 m:SET_x_1@1750",
+            "roles: r:Replica@0 r:Master@1500",
+            "told: [r is promoted 1500..] [somebody runs SET x 1 on m 1750..]",
+        ],
+    },
+    Row {
         name: "a replica is promoted and follows again",
         until: WHOLE,
         faults: r#"

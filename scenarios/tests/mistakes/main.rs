@@ -211,6 +211,8 @@ fn what_contradicts_itself_is_pointed_at() {
     with(fault, &format!("{fault}\n«{}", on.replace("on ", "on» ")), "has both `at` and `on`");
     let never = "on = { event = \"acquired\", nth = «0» }";
     with("at = \"3s\"", never, "the first time is nth = 1");
+    let whose = "on = { event = \"promoted\", client = «\"c1\"» }";
+    with("at = \"3s\"", whose, "a node is promoted, not a client or a lock");
     with("at = \"3s\"", &format!("{on}\n«every» = \"1s\""), "say `always`");
     with("at = \"3s\"", "at = \"3s\"\n«until» = \"5s\"", "occurs once, so `until` means nothing");
     with(fault, "[fault.now]\npromote = \"redis\"\nat = \"3s\"\n«for» = \"1s\"", "promote is done at once");

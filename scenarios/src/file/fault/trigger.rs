@@ -35,6 +35,20 @@ fn first() -> u64 {
     1
 }
 
+impl Trigger {
+    /// Returns a key whose value means nothing, and the reason.
+    pub(crate) fn wrong(&self) -> Option<(&'static str, &'static str)> {
+        if self.event == Happening::Promoted {
+            let why = "a node is promoted, not a client or a lock: leave this key out";
+            let of_client = [("client", self.client.is_some()), ("of", self.of.is_some())];
+            if let Some((key, _)) = of_client.into_iter().find(|(_, is_named)| *is_named) {
+                return Some((key, why));
+            }
+        }
+        (self.nth == 0).then_some(("nth", "the first time is nth = 1"))
+    }
+}
+
 /// An event that can start a fault.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -55,4 +69,7 @@ pub enum Happening {
     Lost,
     /// A client's watchdog has renewed the lease.
     Renewed,
+    /// A node becomes a master: an operator, a Sentinel or its cluster has promoted it. It is no
+    /// event of a client or a lock.
+    Promoted,
 }

@@ -440,9 +440,9 @@ fn check_fault(names: &Names<'_, '_>, name: &str, entry: &Fault) -> Result<(), M
     if let Some(lock) = &trigger.of {
         names.lock(lock)?;
     }
-    if trigger.nth == 0 {
-        let place = names.places.of_value(&["fault", name, "on", "nth"]);
-        return Err(Mistake::at(place, format!("fault `{name}`: the first time is nth = 1")));
+    if let Some((key, message)) = trigger.wrong() {
+        let place = names.places.of_value(&["fault", name, "on", key]);
+        return Err(Mistake::at(place, format!("fault `{name}`: {message}")));
     }
     if entry.every.is_some() {
         let message = format!("fault `{name}` begins when something happens: say `always` in `on` instead");

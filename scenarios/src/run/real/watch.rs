@@ -293,6 +293,7 @@ impl Watcher {
         }
         becomes.into_iter().for_each(|what| self.tell(now, what));
         if is_master && !was_master {
+            self.stage.shared.node_promoted(now, self.host);
             if self.has_unread && before.is_some() {
                 let why = "clients changed it before the keys from its disk could be read";
                 self.locks.iter().for_each(|watched| self.lost_sight(watched.lock, why));

@@ -105,7 +105,16 @@ impl Shared {
         // An event of the laboratory's probe triggers no fault.
         let happening =
             happening.filter(|_| recorder.history.header.hosts[usize::from(host.0)].kind != HostKind::Probe);
-        if happening.is_some_and(|(lock, happening)| recorder.triggers.happened(at, host, lock, happening)) {
+        if happening
+            .is_some_and(|(lock, happening)| recorder.triggers.happened(at, host, Some(lock), happening))
+        {
+            self.0.happened.notify_one();
+        }
+    }
+
+    /// Triggers the faults that wait for a promotion. The node has become a master.
+    pub(crate) fn node_promoted(&self, at: True, node: Host) {
+        if self.get().triggers.happened(at, node, None, Happening::Promoted) {
             self.0.happened.notify_one();
         }
     }

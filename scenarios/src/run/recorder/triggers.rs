@@ -27,9 +27,9 @@ pub(crate) struct Scope {
 }
 
 impl Scope {
-    fn contains(&self, client: Host, lock: Lock) -> bool {
-        self.clients.as_ref().is_none_or(|clients| clients.contains(&client))
-            && self.lock.is_none_or(|of| of == lock)
+    fn contains(&self, host: Host, lock: Option<Lock>) -> bool {
+        self.clients.as_ref().is_none_or(|clients| clients.contains(&host))
+            && (self.lock.is_none() || self.lock == lock)
     }
 }
 
@@ -49,11 +49,12 @@ impl Triggers {
         self.awaited.push(Awaited { occurrence, trigger, delay, scope, count: 0 });
     }
 
-    /// Processes an event of a client with a lock. Returns true if it triggered an occurrence.
-    pub(super) fn happened(&mut self, at: True, client: Host, lock: Lock, what: Happening) -> bool {
+    /// Processes an event of a client with a lock, or of a node. Returns true if it triggered an
+    /// occurrence.
+    pub(super) fn happened(&mut self, at: True, host: Host, lock: Option<Lock>, what: Happening) -> bool {
         let before = self.due.len();
         for awaited in &mut self.awaited {
-            if awaited.trigger.event != what || !awaited.scope.contains(client, lock) {
+            if awaited.trigger.event != what || !awaited.scope.contains(host, lock) {
                 continue;
             }
             awaited.count += 1;
