@@ -81,8 +81,12 @@ impl World {
                 self.abort_connections(other, |peer| peer == one_address);
             }
             Verb::Point { address, host } => {
-                self.host(host, &verb)?;
-                lock(&self.shared.addresses).insert(address.clone(), host.clone());
+                host.iter().try_for_each(|host| self.host(host, &verb).map(drop))?;
+                let mut addresses = lock(&self.shared.addresses);
+                match host {
+                    Some(host) => drop(addresses.insert(address.clone(), host.clone())),
+                    None => drop(addresses.remove(address)),
+                }
             }
             Verb::Latency { from, to, latency } => {
                 let link = self.link(from, to, &verb)?;

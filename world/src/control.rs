@@ -35,9 +35,9 @@ pub enum Verb {
     /// Both ends of every connection between the two hosts get a reset, and packets on their way
     /// are lost.
     Reset { one: String, other: String },
-    /// Makes an address that hosts dial lead to this host from now on. Connections opened before
-    /// are unchanged.
-    Point { address: String, host: String },
+    /// Makes an address that hosts dial lead to this host from now on, or without one nowhere: a
+    /// host that dials it gets `NotFound`. Connections opened before are unchanged.
+    Point { address: String, host: Option<String> },
     /// Sets the latency from now on.
     Latency { from: String, to: String, latency: Latency },
     /// Moves the wall clock in one step.
@@ -75,7 +75,8 @@ impl fmt::Display for Verb {
             Self::Stop { host } => write!(f, "stop {host}"),
             Self::Restart { host } => write!(f, "restart {host}"),
             Self::Reset { one, other } => write!(f, "reset {one} <-> {other}"),
-            Self::Point { address, host } => write!(f, "point {address} to {host}"),
+            Self::Point { address, host: Some(host) } => write!(f, "point {address} to {host}"),
+            Self::Point { address, host: None } => write!(f, "point {address} nowhere"),
             Self::Latency { from, to, latency } => write!(f, "latency {from} -> {to} {latency}"),
             Self::ClockStep { host, by_nanos } => write!(f, "step wall of {host} by {by_nanos}ns"),
             Self::ClockSlew { host, by_nanos, over } => {

@@ -70,8 +70,9 @@ struct Director {
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>) {
     let (cues, in_force, late) = Default::default();
     let addresses = stage.plan.scenario.address.iter();
-    let addresses =
-        addresses.map(|(name, address)| (name.clone(), address.points_to.as_str().to_owned())).collect();
+    let addresses = addresses
+        .filter_map(|(name, address)| Some((name.clone(), address.points_to.as_ref()?.as_str().to_owned())));
+    let addresses = addresses.collect();
     let (cues_given, late_from) = (0, 0);
     Director { ctx, stage, cues, cues_given, late_from, late, in_force, addresses }.play().await;
 }
@@ -227,14 +228,17 @@ impl Director {
         }
     }
 
-    /// Points an address to another node. If `reset` is set, breaks the clients' connections to the
-    /// previous node.
-    fn move_address(&mut self, address: String, to: String, reset: bool) {
+    /// Points an address to another node, or nowhere. If `reset` is set, breaks the clients'
+    /// connections to the previous node.
+    fn move_address(&mut self, address: String, to: Option<String>, reset: bool) {
         self.ctx.control().now(Verb::Point { address: address.clone(), host: to.clone() });
         let clients = self.stage.plan.scenario.client.iter().filter(|(_, client)| client.dials(&address));
         let clients = clients.flat_map(|(name, client)| group(name, client.count));
-        let before = self.addresses.insert(address.clone(), to.clone());
-        if let Some(before) = before.filter(|before| reset && *before != to) {
+        let before = match to.clone() {
+            Some(to) => self.addresses.insert(address.clone(), to),
+            None => self.addresses.remove(&address),
+        };
+        if let Some(before) = before.filter(|before| reset && Some(before) != to.as_ref()) {
             for client in clients {
                 self.ctx.control().now(Verb::Reset { one: client, other: before.clone() });
             }

@@ -185,7 +185,9 @@ fn play(
         builder = builder.clocks(&host.name, wall, Monotonic::ZERO, Boottime::ZERO);
     }
     for (name, address) in &plan.scenario.address {
-        builder = builder.address(name, address.points_to.as_str());
+        if let Some(to) = &address.points_to {
+            builder = builder.address(name, to.as_str());
+        }
     }
     for link in &plan.links {
         builder = builder.link(&link.from, &link.to, latency(link.latency));

@@ -73,12 +73,12 @@ pub enum FaultAction {
         /// The name of the command and its arguments.
         command: Vec<String>,
     },
-    /// An address leads to another node from now on.
+    /// An address leads to another node from now on, or nowhere.
     MoveAddress {
         /// The name of the address in the file: `[address.NAME]`.
         address: String,
-        /// The name of the node to which the address leads from now on.
-        to: String,
+        /// The name of the node to which the address leads from now on; `None` for nowhere.
+        to: Option<String>,
         /// True if connections between the old node and the clients that know the address are
         /// reset.
         reset: bool,

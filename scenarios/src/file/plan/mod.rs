@@ -226,7 +226,8 @@ impl fmt::Display for Plan {
             host.software.words().iter().try_for_each(|words| writeln!(f, "    {words}"))?;
         }
         for (name, address) in &self.scenario.address {
-            writeln!(f, "  address {name} -> {}", address.points_to.as_str())?;
+            let to = address.points_to.as_ref().map_or("nowhere", |to| to.as_str());
+            writeln!(f, "  address {name} -> {to}")?;
         }
         for link in &self.links {
             writeln!(f, "  link {} -> {}: {}", link.from, link.to, link.latency)?;

@@ -5,15 +5,20 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Client, RESERVED, Scenario, error::Mistake, places::Places};
-use crate::file::{fault::FaultKind, name::Name, selector::Selector};
+use crate::file::{
+    fault::FaultKind,
+    name::Name,
+    selector::{Hosts, Selector},
+};
 
 /// An address that belongs to no host, such as that of a proxy, a virtual IP or a name in the DNS:
 /// `[address.vip]`. Clients can have it among their `nodes`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Address {
-    /// The node that it leads to at the start; the fault `move_address` changes it.
-    pub points_to: Name,
+    /// The node that it leads to at the start; the fault `move_address` changes it. Default: none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub points_to: Option<Name>,
 }
 
 /// The addresses of a scenario, by name.
@@ -30,9 +35,10 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
             return Err(Mistake::at(places.of_key(&["address", name]), message));
         }
         let nodes = scenario.hosts_of_nodes();
-        if !nodes.iter().any(|node| node == address.points_to.as_str()) {
-            let (span, name) = (address.points_to.span(), address.points_to.as_str());
-            return Err(Mistake::unknown(span, "node", name, nodes.iter().map(String::as_str)));
+        let is_unknown = |name: &&Name| !nodes.iter().any(|node| node == name.as_str());
+        if let Some(name) = address.points_to.as_ref().filter(is_unknown) {
+            let known = nodes.iter().map(String::as_str);
+            return Err(Mistake::unknown(name.span(), "node", name.as_str(), known));
         }
     }
     Ok(())
@@ -57,7 +63,7 @@ pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), M
         Ok(Selector::Master(_) | Selector::Replica(_) | Selector::AnyNode) => true,
         _ => false,
     };
-    match moved.to.names() {
+    match moved.to.as_ref().map_or(&[][..], Hosts::names) {
         [name] if one(name) => Ok(()),
         [name, ..] => {
             let message = "an address leads to one node at a time: name one, or say `@master`, `@replica` or `@any-node`";
