@@ -13,6 +13,8 @@ pub(crate) struct Progress(Mutex<State>);
 struct State {
     /// The time since which the current query has no answer; `None` while a waiter sleeps.
     asking_since: Option<Monotonic>,
+    /// The time until which the current query lasts at least.
+    lasts_until: Option<Monotonic>,
     /// True if the current query may have reached a server.
     sent: bool,
     /// The error of the last failed attempt, if no answer has come since.
@@ -23,22 +25,29 @@ struct State {
 
 impl Progress {
     pub(crate) fn new(begun: Monotonic) -> Self {
-        Self(Mutex::new(State { asking_since: Some(begun), sent: false, failure: None, refused: false }))
+        Self(Mutex::new(State {
+            asking_since: Some(begun),
+            lasts_until: None,
+            sent: false,
+            failure: None,
+            refused: false,
+        }))
     }
 
     /// Begins a query, which may take several attempts.
     pub(crate) fn asking(&self, now: Monotonic) {
         let mut state = locked(&self.0);
-        state.asking_since.get_or_insert(now);
+        if state.asking_since.is_none() {
+            (state.asking_since, state.lasts_until) = (Some(now), None);
+        }
         state.sent = false;
     }
 
-    /// Records that a server has answered, but not what the query asked for. So the query is sent
-    /// again, and has as long for its answer as a new one.
-    pub(crate) fn heard(&self, now: Monotonic) {
-        if let Some(since) = &mut locked(&self.0).asking_since {
-            *since = now;
-        }
+    /// Records that a server has answered again, but not what the query asked for. So the query is
+    /// sent once more, and lasts at least until this time. That counts once for each query: a
+    /// server may answer other questions for as long as it likes.
+    pub(crate) fn heard(&self, until: Monotonic) {
+        locked(&self.0).lasts_until.get_or_insert(until);
     }
 
     /// Records that a request is under way.
@@ -71,12 +80,15 @@ impl Progress {
     /// Returns the time until which the caller waits for the answer to the current query, if it
     /// waits at most `patience`. `None` if no query is under way.
     pub(crate) fn waits_until(&self, patience: Duration) -> Option<Monotonic> {
-        locked(&self.0).asking_since.map(|since| since + patience)
+        let state = locked(&self.0);
+        let until = state.asking_since? + patience;
+        Some(state.lasts_until.map_or(until, |least| least.max(until)))
     }
 
     /// Notes the answer that another owner has the lock.
     pub(crate) fn refused(&self) {
-        *locked(&self.0) = State { asking_since: None, sent: false, failure: None, refused: true };
+        *locked(&self.0) =
+            State { asking_since: None, lasts_until: None, sent: false, failure: None, refused: true };
     }
 
     /// Returns the error if no answer came within `time`; `Ok` if the reason is that another owner
@@ -117,8 +129,7 @@ impl Progress {
                 return self.excuse(wait).map(|()| None);
             }
             // Check again: the query may have been answered and another one begun.
-            let asking_since = locked(&self.0).asking_since;
-            if asking_since.is_some_and(|since| now >= since + patience) {
+            if self.waits_until(patience).is_some_and(|until| now >= until) {
                 self.excuse(patience)?;
                 return Err(Error::indefinite(ErrorKind::ResponseTimeout(patience)));
             }
