@@ -7,7 +7,7 @@ use lockstorm::{
     file::{plan::Plan, scenario::parse},
     judge::{
         checker,
-        history::{EventKind, History, LossCause, Owner},
+        history::{EventKind, History, LossCause, Outcome, Owner},
     },
     run::{self, Engine},
 };
@@ -174,6 +174,50 @@ storm = "6s"
     for (checker, witness) in witnesses {
         assert!(!witness.contains("`plain`"), "{checker} minds the lock that is right: {witness}");
     }
+}
+
+/// A string lock and a plain lock live in one key, the one as a string and the other as a hash. The
+/// plain lock's call fails while the string is there.
+#[test]
+fn a_string_lock_and_a_lock_in_a_hash_under_one_name_keep_each_other_out() {
+    let history = run(r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+name = "A"
+lease = "2s"
+[lock.string]
+kind = "string"
+[lock.hash]
+[client.c1]
+steps = [
+    { at = "1s", acquire = {}, of = "string" }, { at = "2s", release = {} },
+    { at = "3.5s", try_acquire = {}, of = "string" }, { at = "6s", acquire = {}, of = "string" },
+]
+[client.c2]
+steps = [
+    { at = "1.5s", try_acquire = {}, of = "hash" }, { at = "3s", acquire = {}, of = "hash" },
+    { at = "4s", release = {} }, { at = "7s", acquire = { wait = "4s" }, of = "string" },
+]
+[run]
+storm = "10s"
+"#);
+    // c1 keeps its last hold until its lease is over.
+    let granted = ["A c1:1 @1001", "A c2:1 @3001", "A c1:1 @6001", "A c2:1 @8"];
+    let said = said(&history);
+    assert_eq!(said.len(), granted.len(), "{said:?}");
+    for (said, granted) in said.iter().zip(granted) {
+        assert!(said.starts_with(granted), "{said}");
+    }
+    let failed = history.events.iter().filter_map(|event| match &event.kind {
+        EventKind::Return { outcome: Outcome::Failed { definite, message }, .. } => {
+            Some((event.at.as_millis(), *definite, message.contains("WRONGTYPE")))
+        }
+        _ => None,
+    });
+    assert_eq!(failed.collect::<Vec<_>>(), [(1_502, true, true)]);
+    assert_eq!(violated(&history), [""; 0]);
 }
 
 /// Two lines of work of one client; the second waits for the lock that the first holds.

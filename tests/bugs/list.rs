@@ -146,6 +146,14 @@ pub(crate) const BUGS: &[(Bug, &str)] = &[
         bug("shared-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
         r#"lock.kind = "non-reentrant""#,
     ),
+    (
+        bug("del-without-token", "token-lock", r#"owner-safety = "holds""#, LATE_RELEASE),
+        r#"lock.kind = "string""#,
+    ),
+    (
+        bug("release-in-two-steps", "token-lock", r#"owner-safety = "holds""#, LATE_DELETION),
+        r#"lock.kind = "string""#,
+    ),
     // The extension comes when another client has the lock; its reply says so.
     (
         bug("extend-on-any-answer", "token-lock", r#"l2 = "holds""#, LONG_WORK),

@@ -37,6 +37,37 @@ l1 = "holds"
 reentrancy = "holds"
 "#;
 
+/// A lock in a string is released, expires, is extended, and is released by an owner whose lease is
+/// over.
+const IN_A_STRING: &str = r#"
+about = "One SET acquires the lock, and a comparison releases it."
+
+[node.m]
+
+[lock]
+kind = "string"
+lease = "800ms"
+
+[client.c1]
+steps = [
+    { at = "200ms", acquire = {} }, { at = "500ms", release = {} },
+    { at = "900ms", try_acquire = {} }, { at = "2800ms", release = {} },
+]
+
+[client.c2]
+steps = [
+    { at = "1200ms", acquire = { wait = "3s" } }, { at = "2200ms", extend = { lease = "2s" } },
+    { at = "3200ms", release = {} },
+]
+
+[run]
+storm = "4s"
+
+[expect]
+l1 = "holds"
+owner-safety = "holds"
+"#;
+
 /// A replica that has not received a release is promoted, and the owner asks for the lock again: it
 /// has it twice there.
 const CAME_BACK: &str = r#"
@@ -107,14 +138,14 @@ pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
 
 /// Holds that are handed over, nested, deleted by another line of work, lost by a node that comes
 /// up empty or kept by its disk, ended while their client stands still, granted to a client without
-/// a reply, released by a client that is cut off, and returned with a replica that did not receive
-/// their release.
+/// a reply, released by a client that is cut off, returned with a replica that did not receive their
+/// release, and kept in a string.
 #[test]
 fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
     if !redis() {
         return;
     }
-    for text in [HANDOVER, LINES, FORGOTTEN, AT_ONCE, LATE, UNANSWERED, CUT_OFF, CAME_BACK] {
+    for text in [HANDOVER, LINES, FORGOTTEN, AT_ONCE, LATE, UNANSWERED, CUT_OFF, CAME_BACK, IN_A_STRING] {
         let simulated = changes(&outcome_on(Engine::Event, text));
         // On a busy machine less happens than intended.
         let mut told = Vec::new();

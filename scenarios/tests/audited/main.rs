@@ -69,11 +69,12 @@ const SEEDS: u64 = 8;
 const SHOWN: usize = 20;
 
 /// The storms of plain locks on one node or on independent nodes.
-const STORMS: [&str; 6] = [
+const STORMS: [&str; 7] = [
     "storm/lease.toml",
     "storm/nested_holds.toml",
     "storm/redlock.toml",
     "storm/spin.toml",
+    "storm/string.toml",
     "storm/two_locks.toml",
     "storm/watchdog.toml",
 ];
@@ -136,8 +137,8 @@ impl fmt::Display for Agreement {
 fn is_covered(plan: &Plan) -> bool {
     let scenario = &plan.scenario;
     let is_plain = |kind: LockKind| {
-        use LockKind::{Fenced, NonReentrant, Plain, Redlock, Spin};
-        matches!(kind, Fenced | NonReentrant | Plain | Redlock | Spin)
+        use LockKind::{Fenced, NonReentrant, Plain, Redlock, Spin, String};
+        matches!(kind, Fenced | NonReentrant | Plain | Redlock | Spin | String)
     };
     let is_alone = scenario.node.values().all(|node| node.replica_of.is_none());
     let mut locks = plan.judged().map(|lock| &lock.written);

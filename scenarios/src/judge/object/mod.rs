@@ -49,6 +49,9 @@ pub enum LockKind {
     NonReentrant,
     /// The non-reentrant lock granted in the order of requests.
     NonReentrantFair,
+    /// The lock in a string, which one SET acquires. Its owner cannot acquire it a second time, and
+    /// its waiters poll.
+    String,
     /// Redlock over independent masters. Older files call it `red`.
     #[serde(alias = "red")]
     Redlock,
@@ -76,6 +79,7 @@ impl LockKind {
         LockKind::Spin,
         LockKind::NonReentrant,
         LockKind::NonReentrantFair,
+        LockKind::String,
         LockKind::Redlock,
         LockKind::ReadWrite,
         LockKind::FasterMulti,
@@ -90,9 +94,11 @@ impl LockKind {
         let Amount { number, window_ms, per_client } = amount.into();
         match self {
             // The grant hands out a fencing token too, but the holder is the same.
-            LockKind::Plain | LockKind::Fenced | LockKind::Spin | LockKind::NonReentrant => {
-                Rc::new(exclusive::Exclusive)
-            }
+            LockKind::Plain
+            | LockKind::Fenced
+            | LockKind::Spin
+            | LockKind::NonReentrant
+            | LockKind::String => Rc::new(exclusive::Exclusive),
             LockKind::Fair | LockKind::NonReentrantFair => Rc::new(fair::Fair),
             LockKind::Redlock => Rc::new(redlock::Redlock),
             LockKind::ReadWrite => Rc::new(read_write::ReadWrite),

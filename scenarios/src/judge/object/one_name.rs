@@ -23,7 +23,10 @@ pub(crate) struct Apart {
 /// The reason why these kinds cannot form one lock.
 pub(crate) fn object(kinds: &[LockKind]) -> Result<Rc<dyn Object>, Apart> {
     let is_exclusive = |kind: &LockKind| {
-        matches!(kind, LockKind::Plain | LockKind::Spin | LockKind::NonReentrant | LockKind::Redlock)
+        matches!(
+            kind,
+            LockKind::Plain | LockKind::Spin | LockKind::NonReentrant | LockKind::String | LockKind::Redlock
+        )
     };
     let is_fair = |kind: &LockKind| matches!(kind, LockKind::Fair | LockKind::NonReentrantFair);
     for kind in kinds {
@@ -181,11 +184,13 @@ mod tests {
         let fits = [
             vec![LockKind::Plain, LockKind::ReadWrite],
             vec![LockKind::Spin, LockKind::Plain, LockKind::NonReentrant, LockKind::Redlock],
+            vec![LockKind::String, LockKind::Plain, LockKind::ReadWrite],
             vec![LockKind::Fair, LockKind::NonReentrantFair],
         ];
         fits.iter().for_each(|kinds| assert!(object(kinds).is_ok(), "{kinds:?}"));
         for (kind, other, part) in [
             (LockKind::Fair, LockKind::Plain, "in the order of its queue"),
+            (LockKind::Fair, LockKind::String, "in the order of its queue"),
             (LockKind::Fenced, LockKind::Plain, "hands out a token"),
             (LockKind::Semaphore, LockKind::ReadWrite, "in the form of a lock"),
             (LockKind::Latch, LockKind::Latch, "in the form of a lock"),

@@ -217,6 +217,7 @@ fn handle(lock: &ScenarioLock, clients: &[Client], host: &str, name: &str) -> Re
         LockKind::Spin => Handle::One(first.spin_lock(name)),
         LockKind::NonReentrant => Handle::One(first.non_reentrant_lock(name)),
         LockKind::NonReentrantFair => Handle::One(first.non_reentrant_fair_lock(name)),
+        LockKind::String => Handle::One(first.string_lock(name)),
         LockKind::Fenced => Handle::Fenced(first.fenced_lock(name)),
         LockKind::FasterMulti => Handle::One(first.faster_multi_lock(name, faster_multi::values_of(host))),
         LockKind::Semaphore => Handle::Semaphore(first.semaphore(name)),
