@@ -165,6 +165,10 @@ impl Builder {
     /// [`Handle::acquire`](crate::Handle::acquire) ends when no server has answered for this long.
     /// [`Handle::try_acquire_for`](crate::Handle::try_acquire_for) ends no later than its own
     /// limit. Work that is then under way is finished or undone in the background.
+    ///
+    /// If the reply to an acquisition is lost, and a server then answers the client's questions
+    /// about it, the acquisition is sent once more. The call may last longer for that: by a retry
+    /// delay and a [response timeout](Builder::response_timeout) at most.
     pub fn call_timeout(mut self, timeout: Duration) -> Self {
         self.config.call_timeout = timeout;
         self

@@ -258,6 +258,11 @@ impl Config {
         self.retry_delay.saturating_mul(1 << attempt.min(20)).min(self.retry_delay_max)
     }
 
+    /// Returns the time limit of one more request, after the longest delay before it.
+    pub(crate) fn repeat_limit(&self) -> Duration {
+        self.retry_delay_max.saturating_add(self.response_limit())
+    }
+
     /// Returns the time limit of one request, including the confirmations of its replicas.
     pub(crate) fn response_limit(&self) -> Duration {
         self.response_timeout.saturating_add(self.confirmation_limit())

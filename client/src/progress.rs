@@ -44,8 +44,8 @@ impl Progress {
     }
 
     /// Records that a server has answered again, but not what the query asked for. So the query is
-    /// sent once more, and lasts at least until this time. That counts once for each query: a
-    /// server may answer other questions for as long as it likes.
+    /// sent once more, and lasts at least until this time. A query is extended once, however often
+    /// a server answers other questions.
     pub(crate) fn heard(&self, until: Monotonic) {
         locked(&self.0).lasts_until.get_or_insert(until);
     }

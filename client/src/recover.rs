@@ -140,7 +140,7 @@ impl Pending {
         let mut found =
             within(session.env(), until, pin!(self.find_out(session, &probe, Some(clear), &failed))).await;
         if found.is_some() {
-            progress.heard(session.env().now() + session.config.response_timeout);
+            progress.heard(session.env().now() + session.config.repeat_limit());
         } else {
             caller.answer(Err(progress.last_failure().unwrap_or_else(|| error.clone())));
             // By this limit, anything that was set before the connection was given up has expired.

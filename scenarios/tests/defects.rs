@@ -112,8 +112,8 @@ const REFUSALS: [(Row, Option<&str>); 3] = [
     // The caller of a release got the error that there was no reply, although each reply gave the
     // reason of the refusal.
     (row!("refusal_is_called_no_reply", []), Some("NOREPLICAS")),
-    // An acquisition without a limit ended after three seconds with the connection that the crash
-    // had broken, and later soon after the server had answered questions again.
+    // An acquisition without a limit ended after three seconds, with the connection that the crash
+    // had broken. Once that was mended, it ended soon after the server answered questions again.
     (row!("acquire_gives_up_while_loading", []), None),
 ];
 
@@ -146,7 +146,7 @@ fn who_was_refused_for_a_while_was_left_alone_or_told_otherwise() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Regression: the node of each file was blocked until its data was loaded, and refused nothing.
+/// Regression: a node that loaded its data answered nothing, so no client got LOADING.
 #[test]
 fn a_node_sends_each_refusal_of_which_a_file_speaks() {
     let stock = |path| library::find(path).expect("a stock file").text;

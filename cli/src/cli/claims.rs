@@ -60,8 +60,8 @@ pub(super) struct Claims {
     #[arg(long = "as", value_name = "SERVER", value_parser = generations())]
     #[arg(conflicts_with_all = ["real", "report"])]
     generations: Vec<String>,
-    /// Hunt for a violation in each variant of the claims, as `lockstorm hunt` does, in place of the
-    /// faults of its file; and report which results are not as `[claim.hunted]` states
+    /// Hunt for a violation in each variant of the claims, as `lockstorm hunt` does, in place of
+    /// the faults of its file; and report which results are not as `[claim.hunted]` states
     #[arg(long, conflicts_with_all = ["real", "engine", "verbose", "generations", "report"])]
     hunt: bool,
     /// Maximum number of runs of each hunt [default: as the file states, or 500]

@@ -32,7 +32,8 @@ struct OfClaim<'a> {
 pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bool) -> Result<Exit> {
     let (mut worst, mut as_stated, mut found) = (Exit::Expected, 0, [0; 3]);
     let mut claims: Vec<OfClaim<'_>> = sources.iter().map(|source| OfClaim::new(source, budget)).collect();
-    let runs: u64 = claims.iter().map(|of| of.budget * of.source.conditions().len() as u64).sum();
+    let runs = claims.iter().map(|of| of.budget.saturating_mul(of.source.conditions().len() as u64));
+    let runs = runs.fold(0, u64::saturating_add);
     let progress = Progress::new(usize::try_from(runs).unwrap_or(usize::MAX));
     for of in &mut claims {
         let OfClaim { source, budget, .. } = *of;
@@ -44,7 +45,7 @@ pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bo
             of.hunts.push((variant, hunted));
         }
         let is_as_stated = of.is_as_stated();
-        as_stated += usize::from(is_as_stated != Some(false));
+        as_stated += usize::from(is_as_stated == Some(true));
         if is_as_stated == Some(false) {
             worst = Exit::Unexpected;
         }
@@ -53,10 +54,11 @@ pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bo
     let [violated, holds, undecided] = found;
     let speed = progress.finish();
     let variants = many(violated + holds + undecided, "variant");
+    let stating = claims.iter().filter(|of| of.stated.is_some()).count();
     let summary = format!(
-        "{as_stated} of {} claims hunted as stated; {variants}: {violated} violated, {holds} without a \
-         violation within the bound, {undecided} undecided ({speed})",
-        sources.len(),
+        "{as_stated} of {} that state results hunted as stated; {variants}: {violated} violated, {holds} \
+         without a violation within the bound, {undecided} undecided ({speed})",
+        many(stating, "claim"),
     );
     if json {
         errln!("{summary}");
@@ -81,7 +83,9 @@ fn asked(variant: &Variant) -> Vec<&'static Checker> {
 fn kinds(variant: &Variant) -> Vec<HuntedKind> {
     let scenario = &variant.scenario;
     let mut kinds = scenario.hunt.clone().unwrap_or_default().kinds;
-    if scenario.hunt.is_none() && !scenario.fault.values().any(|entry| entry.clock_step.is_some()) {
+    if scenario.hunt.is_none()
+        && !scenario.fault.values().any(|entry| !entry.off && entry.clock_step.is_some())
+    {
         kinds.retain(|kind| *kind != HuntedKind::ClockStep);
     }
     kinds

@@ -265,8 +265,8 @@ fn compared<'a>(scenario: &Scenario, finding: impl Fn(&str) -> Option<&'a Findin
     }
 }
 
-/// Prints a line about one claim, a line about each run that differs from the simulated one, and a
-/// line about each earlier attempt at a run.
+/// Prints a line about one claim, a line about each run that differs from the simulated one, a line
+/// about each earlier attempt at a run, and the failed calls of each run.
 fn print(trial: &Runner<'_>, of_claim: &[Row]) {
     let source = &trial.sources()[of_claim[0].case.source];
     let Some(claim) = source.claim() else { return };

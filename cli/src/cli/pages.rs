@@ -76,7 +76,7 @@ impl Pages {
             });
             let shares = tallies.iter().filter(|tally| std::ptr::eq(tally.variant, variant));
             conditions.push(Condition {
-                name: variant.name.clone(),
+                name: variant.title().to_owned(),
                 runs: runs.len(),
                 verdicts: measured(trial, from_ref(chosen), tallies),
                 mark: mark(exit_of(runs, shares)),

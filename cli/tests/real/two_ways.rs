@@ -138,8 +138,8 @@ pub(crate) fn changes(outcome: &Outcome) -> Vec<String> {
 
 /// Holds that are handed over, nested, deleted by another line of work, lost by a node that comes
 /// up empty or kept by its disk, ended while their client stands still, granted to a client without
-/// a reply, released by a client that is cut off, returned with a replica that did not receive their
-/// release, and kept in a string.
+/// a reply, released by a client that is cut off, returned with a replica that did not receive
+/// their release, and kept in a string.
 #[test]
 fn what_is_told_of_a_real_server_is_what_is_told_of_a_simulated_one() {
     if !redis() {

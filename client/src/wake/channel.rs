@@ -27,9 +27,9 @@ pub(crate) struct Wakes {
     /// grant may leave some, and messages that arrive together count as one.
     pub(crate) exclusive: bool,
     /// True if a message reaches waiters of several clients but only one of them can be granted:
-    /// they take turns. Objects that can grant several ask at once, and differences between
-    /// networks and machines decide. A drawn delay would cost more than it gives: a timer of a real
-    /// runtime has ticks of a millisecond, many times a hand-off.
+    /// they take turns. Waiters of objects that can grant several ask at once, and the network and
+    /// the machines decide who is first. A drawn delay would cost more than it gains: the timers of
+    /// a real runtime tick in milliseconds, many times the length of a hand-off.
     pub(crate) in_turns: bool,
 }
 

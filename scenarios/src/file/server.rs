@@ -58,6 +58,21 @@ impl Server {
     /// Returns true if the `nodes.conf` of the server has the shard of each node: Redis from 7.2,
     /// and Valkey.
     pub(crate) fn writes_shards(&self) -> bool {
+        self.is_from_redis_7_2()
+    }
+
+    /// Returns true if scripts may call WAIT: Redis from 7.2, and Valkey.
+    pub(crate) fn waits_in_scripts(&self) -> bool {
+        self.is_from_redis_7_2()
+    }
+
+    /// Returns true if SET knows IFEQ: Valkey from 8.1.
+    pub(crate) fn sets_if_equal(&self) -> bool {
+        self.kind == Kind::Valkey && release(&self.version) >= (8, 1)
+    }
+
+    /// Returns true for Redis from 7.2, and for Valkey, which began with it.
+    fn is_from_redis_7_2(&self) -> bool {
         self.kind == Kind::Valkey || release(&self.version) >= (7, 2)
     }
 

@@ -5,7 +5,6 @@
 use std::fmt::Write;
 
 use super::escape::escape;
-use crate::file::scenario::AS_DESCRIBED;
 
 const STYLE: &str = include_str!("page.css");
 const OWN_STYLE: &str = include_str!("site.css");
@@ -76,7 +75,7 @@ pub struct ClaimRow {
 /// A condition of a claim.
 #[derive(Debug, Clone)]
 pub struct Condition {
-    /// The variant of the file; empty for the file without a variant.
+    /// The name of the variant for people.
     pub name: String,
     /// Number of runs.
     pub runs: usize,
@@ -166,7 +165,6 @@ impl ClaimRow {
 
 impl Condition {
     fn write(&self, page: &mut String) {
-        let name = if self.name.is_empty() { AS_DESCRIBED } else { &self.name };
         let seeds = if self.runs == 1 { String::new() } else { format!(" · {} seeds", self.runs) };
         let off = match self.mark {
             Mark::AsStated => String::new(),
@@ -176,7 +174,7 @@ impl Condition {
             page,
             "<tr><td><a href=\"{}\">{}</a><span class=\"facts\">{seeds}</span>{off}</td><td>",
             escape(&self.page),
-            escape(name)
+            escape(&self.name)
         );
         for (checker, word, measured) in &self.verdicts {
             let measured = if measured.is_empty() {

@@ -144,6 +144,7 @@ impl Witness {
                 self.becomes(role);
                 if role == NodeRole::Master {
                     self.promoted();
+                    self.shared.node_promoted(self.ctx.moment().0, self.host);
                 }
             }
             Observation::Cluster { event, about } => {
@@ -154,11 +155,8 @@ impl Witness {
     }
 
     fn becomes(&mut self, role: NodeRole) {
-        let was = std::mem::replace(&mut self.role, role);
+        self.role = role;
         self.tell(EventKind::Became { role });
-        if role == NodeRole::Master && was != NodeRole::Master {
-            self.shared.node_promoted(self.ctx.moment().0, self.host);
-        }
     }
 
     fn compare(&mut self, at: usize, event: &str, by: Option<ConnId>) {

@@ -165,3 +165,22 @@ fn the_master_of_a_lock_is_the_master_of_its_slot() {
         assert_eq!(history.faults.last().map(|fault| &*fault.words), Some(crash), "{before}");
     }
 }
+
+/// A fault waits for the promotion by an election, and not for a master that only starts again.
+#[test]
+fn a_fault_begins_after_an_election_and_not_after_a_restart() {
+    let restart = "[fault.a]\ncrash = \"n2\"\nat = \"5s\"\nfor = \"100ms\"\n";
+    let crash = "[fault.a]\ncrash = \"n2\"\nat = \"5s\"\n";
+    let mark = "[fault.b]\ncommand = { node = \"n1\", run = [\"PING\"] }\non = { event = \"promoted\", delay = \"1s\" }\n";
+    let marks = |faults: &str| {
+        let history = history(&format!("{faults}{mark}"));
+        let is_master = |kind: &EventKind| matches!(kind, EventKind::Became { role: Role::Master });
+        let promoted = history.events.iter().find(|event| is_master(&event.kind) && event.at.as_millis() > 0);
+        let marked = history.faults.iter().find(|fault| &*fault.name == "b");
+        (promoted.map(|event| event.at.as_millis()), marked.map(|fault| fault.from.as_millis()))
+    };
+    let (promoted, marked) = marks(crash);
+    assert_eq!(marked, promoted.map(|at| at + 1_000));
+    assert!(promoted.is_some());
+    assert_eq!(marks(restart).1, None);
+}

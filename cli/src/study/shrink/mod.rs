@@ -385,7 +385,9 @@ fn lengths(scenario: &Scenario) -> Vec<Proposal> {
     let Run { storm, calm, .. } = scenario.run;
     if let Some(calm) = calm.filter(|calm| *calm > Span::default()) {
         proposals.push(but(scenario, format!("the calm of {calm}"), |smaller| {
-            smaller.run.calm = Some(Span::default());
+            // Without a length, the calm lasts as long as `progress` needs.
+            let is_needed = smaller.expect.contains_key("progress");
+            smaller.run.calm = is_needed.then(Span::default);
         }));
     }
     for (times, of) in [(1, 2), (3, 4)] {

@@ -28,7 +28,7 @@ impl Client {
     ///
     /// The [plain lock](Client::lock) of the same name shares its key and excludes readers and
     /// writers. But each has a channel of its own, as in Redisson, so a release of the one wakes no
-    /// waiter of the other: it asks again when the lease that it was told is over.
+    /// waiter of the other. The waiter asks again when the lease that the server named is over.
     ///
     /// Each level of a read hold has its own key for its lease,
     /// `{doc}:<owner>:rwlock_timeout:<level>`, which the user [must be allowed to

@@ -1,4 +1,5 @@
-//! `move_address = { address, to, reset }`: an address leads to another node from now on, or nowhere.
+//! `move_address = { address, to, reset }`: an address leads to another node from now on, or
+//! nowhere.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,8 +17,8 @@ pub(super) const ABOUT: &str = "Has an address lead to another node, as a proxy,
 pub struct MoveAddress {
     /// The address, one of `[address.some-name]`.
     pub address: Name,
-    /// The node that it leads to from now on. Default: none, so nothing answers there, as when a
-    /// node comes back at another address.
+    /// The node that it leads to from now on. Default: none. A client that dials the address then
+    /// gets an error at once, as for a name that the DNS does not know.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub to: Option<Hosts>,
     /// Reset the connections between the old node and the clients that know the address, as a proxy

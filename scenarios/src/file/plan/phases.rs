@@ -5,7 +5,7 @@ use std::time::Duration;
 use lockstorm_world::time::True;
 
 use crate::{
-    file::scenario::{Lock, Scenario, StepEntry},
+    file::scenario::{Lock, PHASE_MAX, Scenario, StepEntry},
     judge::history::{Bounds, Probe},
     units::Span,
 };
@@ -39,7 +39,7 @@ fn calm(scenario: &Scenario) -> Duration {
     let is_expected = scenario.expect.contains_key("progress");
     match (scenario.run.calm, longest_hold(scenario)) {
         (Some(Span(calm)), _) => calm,
-        (None, Some(longest)) if is_expected => longest + bound(scenario),
+        (None, Some(longest)) if is_expected => longest.saturating_add(bound(scenario)).min(PHASE_MAX.0),
         (None, _) => Duration::ZERO,
     }
 }
@@ -136,6 +136,7 @@ mod tests {
             ("expect.progress = \"holds\"", 100),
             ("expect.progress = \"violated\"\nlock.lease = \"5s\"\nrun.progress = \"20s\"", 35),
             ("expect.progress = \"holds\"\nrun.calm = \"1s\"", 11),
+            ("expect.progress = \"holds\"\nlock.lease = \"48h\"", 10 + 24 * 3_600),
             ("expect.progress = \"holds\"\nlock.kind = \"latch\"", 10),
         ] {
             let all = "node.m.config = {}\nclient.c.steps = []\nrun.storm = \"10s\"";

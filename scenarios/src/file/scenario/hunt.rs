@@ -108,6 +108,9 @@ pub(super) fn check_claim(text: &str, variants: &[Variant]) -> Result<(), Mistak
     let known: BTreeSet<&str> = variants.iter().map(Variant::condition).collect();
     let root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
     let places = Places::of(root.get_ref());
+    if hunted.runs == 0 {
+        return Err(Mistake::at(places.of_value(&["claim", "hunted", "runs"]), "a hunt needs a run"));
+    }
     let mut seen = BTreeSet::new();
     for (list, names) in hunted.lists() {
         for (at, name) in names.iter().enumerate() {
@@ -210,8 +213,8 @@ mod tests {
         assert_eq!(hunted.verdict("plain"), Some("holds"));
         assert_eq!(hunted.verdict("early"), None);
         for (lists, said) in [
-            ("violated = [\"late\", \"plane\"]", "8:20: there is no variant `plane`"),
-            ("violated = [\"late\"]", "6:1: no list has the variant `plain`"),
+            ("violated = [\"late\", \"plane\"]", "8:21: there is no variant `plane`"),
+            ("violated = [\"late\"]", "no list has the variant `plain`"),
             (
                 "violated = [\"late\"]\nundecided = [\"plain\", \"late\"]",
                 "9:23: the variant `late` is listed twice",

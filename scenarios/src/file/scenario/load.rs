@@ -52,7 +52,7 @@ pub struct Variant {
 }
 
 /// The name of the only variant of a file without variants.
-pub const AS_DESCRIBED: &str = "as described";
+const AS_DESCRIBED: &str = "as described";
 
 impl Variant {
     /// Returns its name for people, such as `lossy,by=5s`.

@@ -57,7 +57,7 @@ pub use form::{fault as fault_form, json_schema, trait_values};
 pub use formula::Formula;
 pub use hunt::{Hunt, HuntedKind};
 pub use limits::Wrong;
-pub use load::{AS_DESCRIBED, Source, Variant, load, parse};
+pub use load::{Source, Variant, load, parse};
 pub use lock::{Fence, Lock, LockKind, Locks, Resource, Sync, Synced};
 pub use measure::{Compared, Measures, Stated};
 pub use sentinel::Sentinel;
@@ -233,6 +233,9 @@ impl Default for Run {
 
 /// The most seeds that one command tries. All results are kept in memory until the end.
 pub(crate) const SEEDS_MAX: u64 = 1_000_000;
+
+/// The longest storm, and the longest calm: a longer run would not end while a person waits.
+pub(crate) const PHASE_MAX: Span = Span::secs(24 * 3600);
 
 /// The names that lockstorm reserves for itself: the guarded resource.
 pub(crate) const RESERVED: &[&str] = &["resource"];

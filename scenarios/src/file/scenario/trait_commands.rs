@@ -14,7 +14,7 @@ use super::{
 
 /// A command that not every server has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Command {
+pub(crate) enum RareCommand {
     DelIfEq,
     SetIfEq,
     WaitAof,
@@ -22,55 +22,55 @@ pub(crate) enum Command {
     HSetEx,
 }
 
-impl Command {
+impl RareCommand {
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Command::DelIfEq => "DELIFEQ",
-            Command::SetIfEq => "SET IFEQ",
-            Command::WaitAof => "WAITAOF",
-            Command::WaitInScript => "WAIT in a script",
-            Command::HSetEx => "HSETEX",
+            RareCommand::DelIfEq => "DELIFEQ",
+            RareCommand::SetIfEq => "SET IFEQ",
+            RareCommand::WaitAof => "WAITAOF",
+            RareCommand::WaitInScript => "WAIT in a script",
+            RareCommand::HSetEx => "HSETEX",
         }
     }
 
-    /// Returns true if servers of the generation have the command.
-    pub(crate) fn is_of(self, generation: Generation) -> bool {
+    /// Returns true if simulated servers of the generation have the command.
+    fn is_of(self, generation: Generation) -> bool {
         match self {
-            Command::SetIfEq => generation.has(Feature::SetIfEq),
-            Command::WaitInScript => generation.has(Feature::WaitInScripts),
-            Command::DelIfEq | Command::WaitAof | Command::HSetEx => {
+            RareCommand::SetIfEq => generation.has(Feature::SetIfEq),
+            RareCommand::WaitInScript => generation.has(Feature::WaitInScripts),
+            RareCommand::DelIfEq | RareCommand::WaitAof | RareCommand::HSetEx => {
                 find(generation, &[Bytes::from_static(self.name().as_bytes())]).is_ok()
             }
         }
     }
 
     fn compares_string(self) -> bool {
-        matches!(self, Command::DelIfEq | Command::SetIfEq)
+        matches!(self, RareCommand::DelIfEq | RareCommand::SetIfEq)
     }
 
     /// Returns true if this node of the lock must have the command. An older replica takes the
     /// leases of fields that its master sends; its own commands fail once it is promoted.
     fn is_for(self, node: &Node) -> bool {
-        self != Command::HSetEx || node.replica_of.is_none()
+        self != RareCommand::HSetEx || node.replica_of.is_none()
     }
 }
 
 /// Returns the commands of the lock's traits, each with its trait.
-fn of_traits(lock: &Lock) -> impl Iterator<Item = (&'static str, Command)> {
+fn of_traits(lock: &Lock) -> impl Iterator<Item = (&'static str, RareCommand)> {
     let traits = lock.all_traits();
     let all = [
-        ("release", traits.release == Release::DelIfEq, Command::DelIfEq),
-        ("renewal", traits.renewal == Renewal::SetIfEq, Command::SetIfEq),
-        ("synced", traits.synced, Command::WaitAof),
-        ("replicas", traits.replicas == Replicas::InScript, Command::WaitInScript),
-        ("lease", traits.lease == LeaseOn::Field, Command::HSetEx),
+        ("release", traits.release == Release::DelIfEq, RareCommand::DelIfEq),
+        ("renewal", traits.renewal == Renewal::SetIfEq, RareCommand::SetIfEq),
+        ("synced", traits.synced, RareCommand::WaitAof),
+        ("replicas", traits.replicas == Replicas::InScript, RareCommand::WaitInScript),
+        ("lease", traits.lease == LeaseOn::Field, RareCommand::HSetEx),
     ];
     all.into_iter().filter(|(_, is_used, _)| *is_used).map(|(key, _, command)| (key, command))
 }
 
 /// Returns the command of the lock's settings, which the client sends.
-fn of_settings(lock: &Lock) -> Option<Command> {
-    (lock.synced != Synced::None).then_some(Command::WaitAof)
+fn of_settings(lock: &Lock) -> Option<RareCommand> {
+    (lock.synced != Synced::None).then_some(RareCommand::WaitAof)
 }
 
 /// Checks that the lock's keys and servers suit the commands that its traits name.
@@ -106,8 +106,11 @@ pub(super) fn check_settings(scenario: &Scenario, lock: &Lock) -> Result<(), Wro
 }
 
 /// Returns the nodes of the lock that need a command which not every server has.
-pub(crate) fn needed<'a>(scenario: &'a Scenario, lock: &'a Lock) -> impl Iterator<Item = (&'a str, Command)> {
-    let commands: Vec<Command> =
+pub(crate) fn needed<'a>(
+    scenario: &'a Scenario,
+    lock: &'a Lock,
+) -> impl Iterator<Item = (&'a str, RareCommand)> {
+    let commands: Vec<RareCommand> =
         of_traits(lock).map(|(_, command)| command).chain(of_settings(lock)).collect();
     let of = move |command| nodes_with(scenario, lock, command).map(move |(name, _)| (name, command));
     commands.into_iter().flat_map(of)
@@ -117,7 +120,7 @@ pub(crate) fn needed<'a>(scenario: &'a Scenario, lock: &'a Lock) -> impl Iterato
 fn nodes_with<'a>(
     scenario: &'a Scenario,
     lock: &'a Lock,
-    command: Command,
+    command: RareCommand,
 ) -> impl Iterator<Item = (&'a str, &'a Node)> {
     let is_here = |name: &str| {
         let mut nodes = lock.nodes.iter().flatten();
@@ -128,7 +131,7 @@ fn nodes_with<'a>(
 }
 
 /// Returns the message for a node of the lock that does not have the command.
-fn missing(scenario: &Scenario, lock: &Lock, command: Command) -> Option<String> {
+fn missing(scenario: &Scenario, lock: &Lock, command: RareCommand) -> Option<String> {
     let (node, _) =
         nodes_with(scenario, lock, command).find(|(_, node)| !command.is_of(node.generation()))?;
     Some(format!("{} is no command of node {node}: give it server = \"valkey-9.1\"", command.name()))

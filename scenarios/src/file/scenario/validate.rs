@@ -10,8 +10,8 @@ use lockstorm_sim::{
 };
 
 use super::{
-    Client, Lock, Node, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry, address,
-    cluster, driver,
+    Client, Lock, Node, PHASE_MAX, SEEDS_MAX, Scenario, Sentinel, Step, StepEntry, Steps, WorkloadEntry,
+    address, cluster, driver,
     error::Mistake,
     hunt,
     limits::{self, Wrong},
@@ -37,9 +37,6 @@ const LINES_MAX: usize = 1000;
 
 /// The most occurrences of one fault: more are a mistake in the unit of its period.
 const OCCURRENCES_MAX: u128 = 100_000;
-
-/// The longest storm, and the longest calm: a longer run would not end while a person waits.
-const PHASE_MAX: Span = Span::secs(24 * 3600);
 
 pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
     if scenario.node.is_empty() {

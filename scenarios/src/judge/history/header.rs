@@ -114,13 +114,15 @@ pub struct Claim {
 pub struct HuntedVariants {
     /// The most runs of each hunt, which has seed 0 and the bound of the variant's `[hunt]`.
     pub runs: u64,
-    /// The variants in which some faults within the bound violate the claim.
+    /// The variants in which the hunt finds faults that violate one of its checkers. Default: none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub violated: Vec<String>,
-    /// The variants in which no faults within the bound violate the claim.
+    /// The variants in which no faults within the bound violate a checker of the hunt. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub holds: Vec<String>,
-    /// The variants that need more runs, or in which no run puts a checker to the test.
+    /// The variants that need more runs, or in which no run puts a checker to the test. Default:
+    /// none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undecided: Vec<String>,
 }

@@ -112,8 +112,8 @@ impl Hunted {
         }
     }
 
-    /// Returns `"violated"`, `"holds"` or `"undecided"`. A search is undecided if its budget did not
-    /// suffice, if it gave up runs, or if no run put a checker to the test.
+    /// Returns `"violated"`, `"holds"` or `"undecided"`. A search is undecided if its budget did
+    /// not suffice, if it gave up runs, or if no run put a checker to the test.
     pub fn word(&self) -> &'static str {
         match &self.end {
             End::Violated(_) => "violated",

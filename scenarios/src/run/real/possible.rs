@@ -8,7 +8,10 @@ use crate::{
     file::{
         fault::FaultAction,
         plan::{Plan, PlannedHost, PlannedNode, PlannedPeer, Target},
-        scenario::{Lock, trait_commands},
+        scenario::{
+            Lock,
+            trait_commands::{self, RareCommand},
+        },
         selector::Selector,
         server::Server,
     },
@@ -110,10 +113,21 @@ fn missing_commands(plan: &Plan, name: &str, lock: &Lock) -> Vec<String> {
     let of_nodes = needed
         .flat_map(|(node, command)| plan.scenario.members(node).into_iter().map(move |node| (node, command)));
     let missing = of_nodes.filter_map(|(node, command)| {
-        let server = server_of(plan, &node).filter(|server| !command.is_of(server.nearest()))?;
+        let server = server_of(plan, &node).filter(|server| !has(server, command))?;
         Some(format!("lock {name:?} needs {}, which {server} does not have", command.name()))
     });
     missing.collect()
+}
+
+/// Returns true if a real server has a command that not every server has.
+fn has(server: &Server, command: RareCommand) -> bool {
+    match command {
+        RareCommand::SetIfEq => server.sets_if_equal(),
+        RareCommand::WaitInScript => server.waits_in_scripts(),
+        RareCommand::DelIfEq | RareCommand::WaitAof | RareCommand::HSetEx => {
+            server.has_command(command.name())
+        }
+    }
 }
 
 /// Returns the real server of a node, if one was found for it.

@@ -239,20 +239,30 @@ mod tests {
     /// The commands of the lock itself count, on each of its nodes.
     #[test]
     fn a_run_is_refused_by_the_name_of_the_command_that_its_lock_needs() {
-        let server = |version: &str| Server {
+        let server = |version: &str, command: &str| Server {
             program: "/server".into(),
             kind: Kind::Redis,
             version: version.to_owned(),
-            commands: ["SET".to_owned()].into(),
+            commands: [command.to_owned()].into(),
             options: [].into(),
         };
-        let lock_with = |one: &str| format!("lock = {{ subject = \"model\", traits = {{ {one} }} }}");
+        let lock_with = |one: &str| format!("lock = {{ subject = \"token-lock\", traits = {{ {one} }} }}");
         for (lock, server, lacks) in [
-            ("lock.synced = \"master\"".to_owned(), server("7.0.15"), Some("WAITAOF, which Redis 7.0.15")),
-            ("lock.synced = \"master\"".to_owned(), server("8.2.3"), None),
-            (lock_with("synced = true"), server("6.2.5"), Some("WAITAOF, which Redis 6.2.5")),
-            (lock_with("lease = \"field\""), server("7.0.15"), Some("HSETEX, which Redis 7.0.15")),
-            (lock_with("lease = \"field\""), server("8.2.3"), None),
+            (
+                "lock.synced = \"master\"".to_owned(),
+                server("7.0.15", "SET"),
+                Some("WAITAOF, which Redis 7.0.15"),
+            ),
+            ("lock.synced = \"master\"".to_owned(), server("7.2.4", "WAITAOF"), None),
+            (lock_with("synced = true"), server("6.2.5", "SET"), Some("WAITAOF, which Redis 6.2.5")),
+            (lock_with("lease = \"field\""), server("7.0.15", "SET"), Some("HSETEX, which Redis 7.0.15")),
+            (lock_with("lease = \"field\""), server("8.0.0", "HSETEX"), None),
+            (
+                lock_with("replicas = \"in-script\""),
+                server("7.0.15", "SET"),
+                Some("WAIT in a script, which Redis 7.0.15"),
+            ),
+            (lock_with("replicas = \"in-script\""), server("7.2.4", "SET"), None),
         ] {
             let text = format!("{lock}\n[node.m]\ncount = 2\n[client.c]\n");
             let source = parse("refused.toml", &text).unwrap_or_else(|error| panic!("{error}"));

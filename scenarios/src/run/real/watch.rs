@@ -246,6 +246,8 @@ impl Watcher {
     /// keys were not read; returns false then if they can be read now.
     async fn look_at_role(&mut self, server: &RealServer, reading: Option<&Reading>) -> bool {
         let connection = &mut self.reader.connection;
+        // A master of a cluster may get the slot of the locks without a promotion.
+        let was_replica = self.cluster.is_none() || server.view.borrow().master().is_some();
         let (becomes, is_master, how) = match &mut self.cluster {
             None => {
                 let Some(role) = role(connection).await else { return true };
@@ -292,8 +294,10 @@ impl Watcher {
             now = first.map_or(now, |first| first.min(now));
         }
         becomes.into_iter().for_each(|what| self.tell(now, what));
-        if is_master && !was_master {
+        if is_master && !was_master && was_replica {
             self.stage.shared.node_promoted(now, self.host);
+        }
+        if is_master && !was_master {
             if self.has_unread && before.is_some() {
                 let why = "clients changed it before the keys from its disk could be read";
                 self.locks.iter().for_each(|watched| self.lost_sight(watched.lock, why));
