@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use miette::{IntoDiagnostic, Result, bail};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     Exit,
@@ -151,9 +151,8 @@ impl Hunt {
     }
 
     fn print_json(&self, name: &str, hunted: &Hunted, text: Option<&str>) -> Result<()> {
-        let mut all = serde_json::to_value(hunted).into_diagnostic()?;
+        let mut all = as_json(hunted)?;
         all["scenario"] = json!(name);
-        all["bound"] = json!(hunted.bound());
         if let Some(text) = text {
             all["file"] = json!(text);
             all["replay"] = json!(self.replay());
@@ -161,6 +160,13 @@ impl Hunt {
         outln!("{all}");
         Ok(())
     }
+}
+
+/// Returns the result as JSON, with its bound in words.
+pub(super) fn as_json(hunted: &Hunted) -> Result<Value> {
+    let mut all = serde_json::to_value(hunted).into_diagnostic()?;
+    all["bound"] = json!(hunted.bound());
+    Ok(all)
 }
 
 /// Returns the numbers of placements left out, each with the reason why that is sound.

@@ -11,6 +11,7 @@ use serde_json::json;
 
 use super::{
     Exit,
+    hunt::as_json,
     options::Jobs,
     out::{errln, outln},
     progress::Progress,
@@ -30,7 +31,6 @@ struct OfClaim<'a> {
 /// Hunts in the claims with at most `budget` runs in each variant, or as many as each file states.
 /// This process must have no other thread, because it is forked.
 pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bool) -> Result<Exit> {
-    let (mut worst, mut as_stated, mut found) = (Exit::Expected, 0, [0; 3]);
     let mut claims: Vec<OfClaim<'_>> = sources.iter().map(|source| OfClaim::new(source, budget)).collect();
     let runs = claims.iter().map(|of| of.budget.saturating_mul(of.source.conditions().len() as u64));
     let runs = runs.fold(0, u64::saturating_add);
@@ -41,31 +41,31 @@ pub(super) fn run(sources: &[Source], jobs: &Jobs, budget: Option<u64>, json: bo
             let search = Search::new(&variant.scenario, 0).jobs(jobs.count()).budget(budget);
             let search = search.checkers(asked(variant)).kinds(kinds(variant));
             let hunted = search.run_shared(&|simulated| progress.step(simulated)).into_diagnostic()?;
-            found[["violated", "holds"].iter().position(|word| *word == hunted.word()).unwrap_or(2)] += 1;
             of.hunts.push((variant, hunted));
         }
-        let is_as_stated = of.is_as_stated();
-        as_stated += usize::from(is_as_stated == Some(true));
-        if is_as_stated == Some(false) {
-            worst = Exit::Unexpected;
-        }
-        if json { of.print_json() } else { of.print() }
+        if json { of.print_json()? } else { of.print()? }
     }
-    let [violated, holds, undecided] = found;
     let speed = progress.finish();
-    let variants = many(violated + holds + undecided, "variant");
-    let stating = claims.iter().filter(|of| of.stated.is_some()).count();
+    let compared: Vec<bool> = claims.iter().filter_map(OfClaim::is_as_stated).collect();
+    let as_stated = compared.iter().filter(|is_as_stated| **is_as_stated).count();
+    let words = claims.iter().flat_map(|of| &of.hunts).map(|(_, hunted)| hunted.word());
+    let words: Vec<&str> = words.collect();
+    let count = |verdict: &str| words.iter().filter(|word| **word == verdict).count();
     let summary = format!(
-        "{as_stated} of {} that state results hunted as stated; {variants}: {violated} violated, {holds} \
-         without a violation within the bound, {undecided} undecided ({speed})",
-        many(stating, "claim"),
+        "{as_stated} of {} that state results hunted as stated; {}: {} violated, {} without a violation \
+         within the bound, {} undecided ({speed})",
+        many(compared.len(), "claim"),
+        many(words.len(), "variant"),
+        count("violated"),
+        count("holds"),
+        count("undecided"),
     );
     if json {
         errln!("{summary}");
     } else {
         outln!("{summary}");
     }
-    Ok(worst)
+    Ok(if as_stated == compared.len() { Exit::Expected } else { Exit::Unexpected })
 }
 
 /// Returns the checkers whose violation to search for: those that the variant expects to be
@@ -107,8 +107,8 @@ impl<'a> OfClaim<'a> {
         Some(self.hunts.iter().all(agrees))
     }
 
-    fn print(&self) {
-        let Some(claim) = self.source.claim() else { return };
+    fn print(&self) -> Result<()> {
+        let Some(claim) = self.source.claim() else { return Ok(()) };
         let is_as_stated = self.is_as_stated();
         let word = match is_as_stated {
             Some(true) => "hunted as stated",
@@ -127,40 +127,39 @@ impl<'a> OfClaim<'a> {
         }
         if is_as_stated != Some(true) {
             outln!("       found:");
-            self.found().lines().for_each(|line| outln!("         {line}"));
+            self.found()?.lines().for_each(|line| outln!("         {line}"));
         }
+        Ok(())
     }
 
-    fn print_json(&self) {
+    fn print_json(&self) -> Result<()> {
         let hunts = self.hunts.iter().map(|(variant, hunted)| {
-            let mut one = serde_json::to_value(hunted).expect("a hunt is JSON");
+            let mut one = as_json(hunted)?;
             one["variant"] = json!(variant.condition());
             one["word"] = json!(hunted.word());
-            one["bound"] = json!(hunted.bound());
-            one
+            Ok(one)
         });
         let line = json!({
             "id": self.source.claim().map(|claim| &claim.id),
             "file": self.source.file,
             "budget": self.budget,
             "as_stated": self.is_as_stated(),
-            "hunts": hunts.collect::<Vec<_>>(),
-            "found": self.found(),
+            "hunts": hunts.collect::<Result<Vec<_>>>()?,
+            "found": self.found()?,
         });
         outln!("{line}");
+        Ok(())
     }
 
     /// Returns the results in the form of the file.
-    fn found(&self) -> String {
-        let mut text = format!("[claim.hunted]\nruns = {}\n", self.budget);
-        for word in ["violated", "holds", "undecided"] {
-            let names = self.hunts.iter().filter(|(_, hunted)| hunted.word() == word);
-            let names: Vec<String> = names.map(|(variant, _)| format!("{:?}", variant.condition())).collect();
-            if !names.is_empty() {
-                text.push_str(&format!("{word} = [{}]\n", names.join(", ")));
-            }
-        }
-        text
+    fn found(&self) -> Result<String> {
+        let with = |verdict: &str| {
+            let hunts = self.hunts.iter().filter(|(_, hunted)| hunted.word() == verdict);
+            hunts.map(|(variant, _)| variant.condition().to_owned()).collect()
+        };
+        let (violated, holds, undecided) = (with("violated"), with("holds"), with("undecided"));
+        let found = HuntedVariants { runs: self.budget, violated, holds, undecided };
+        Ok(format!("[claim.hunted]\n{}", toml::to_string(&found).into_diagnostic()?))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::{
     file::{
         fault::FaultAction,
         plan::{Occurrence, Target, When},
-        scenario::group,
+        scenario::{Address, group},
         selector::Selector,
     },
     judge::history::{Event, EventKind, Host, HostKind, Lock, Role, Serving},
@@ -62,17 +62,16 @@ struct Director {
     late: Vec<LateFault>,
     /// The lasting effects of each fault, by its number in the history.
     in_force: BTreeMap<usize, Kept>,
-    /// The node behind each address.
-    addresses: BTreeMap<String, String>,
+    /// The node behind each address; `None` for an address that leads nowhere.
+    addresses: BTreeMap<String, Option<String>>,
 }
 
 /// Runs the director from the start of the run to its end.
 pub(super) async fn play(ctx: HostCtx, stage: Rc<Stage>) {
     let (cues, in_force, late) = Default::default();
+    let node_of = |address: &Address| address.points_to.as_ref().map(|node| node.as_str().to_owned());
     let addresses = stage.plan.scenario.address.iter();
-    let addresses = addresses
-        .filter_map(|(name, address)| Some((name.clone(), address.points_to.as_ref()?.as_str().to_owned())));
-    let addresses = addresses.collect();
+    let addresses = addresses.map(|(name, address)| (name.clone(), node_of(address))).collect();
     let (cues_given, late_from) = (0, 0);
     Director { ctx, stage, cues, cues_given, late_from, late, in_force, addresses }.play().await;
 }
@@ -234,10 +233,7 @@ impl Director {
         self.ctx.control().now(Verb::Point { address: address.clone(), host: to.clone() });
         let clients = self.stage.plan.scenario.client.iter().filter(|(_, client)| client.dials(&address));
         let clients = clients.flat_map(|(name, client)| group(name, client.count));
-        let before = match to.clone() {
-            Some(to) => self.addresses.insert(address.clone(), to),
-            None => self.addresses.remove(&address),
-        };
+        let before = self.addresses.insert(address.clone(), to.clone()).flatten();
         if let Some(before) = before.filter(|before| reset && Some(before) != to.as_ref()) {
             for client in clients {
                 self.ctx.control().now(Verb::Reset { one: client, other: before.clone() });

@@ -106,27 +106,30 @@ pub(super) fn check_claim(text: &str, variants: &[Variant]) -> Result<(), Mistak
     let claim = variants.iter().find_map(|variant| variant.scenario.claim.as_ref());
     let Some(hunted) = claim.and_then(|claim| claim.hunted.as_ref()) else { return Ok(()) };
     let known: BTreeSet<&str> = variants.iter().map(Variant::condition).collect();
-    let root = DeTable::parse(text).map_err(|error| Mistake::of_toml(&error))?;
-    let places = Places::of(root.get_ref());
+    // Only a mistake needs its place, for which the text is read again.
+    let place =
+        |path: &[&str]| DeTable::parse(text).map_or(0..0, |root| Places::of(root.get_ref()).of_value(path));
     if hunted.runs == 0 {
-        return Err(Mistake::at(places.of_value(&["claim", "hunted", "runs"]), "a hunt needs a run"));
+        return Err(Mistake::at(place(&["claim", "hunted", "runs"]), "a hunt needs a run"));
     }
     let mut seen = BTreeSet::new();
     for (list, names) in hunted.lists() {
         for (at, name) in names.iter().enumerate() {
-            let place = places.of_value(&["claim", "hunted", list, &at.to_string()]);
+            let place = || place(&["claim", "hunted", list, &at.to_string()]);
             if !known.contains(name.as_str()) {
-                return Err(Mistake::unknown(place, "variant", name, known.into_iter()));
+                return Err(Mistake::unknown(place(), "variant", name, known.into_iter()));
             }
             if !seen.insert(name.as_str()) {
-                return Err(Mistake::at(place, format!("the variant `{name}` is listed twice")));
+                return Err(Mistake::at(place(), format!("the variant `{name}` is listed twice")));
             }
         }
     }
     let missing = known.into_iter().find(|name| !seen.contains(name));
     missing.map_or(Ok(()), |name| {
-        let place = places.of_value(&["claim", "hunted"]);
-        Err(Mistake::at(place, format!("no list has the variant `{name}`: `undecided` if it was not hunted")))
+        Err(Mistake::at(
+            place(&["claim", "hunted"]),
+            format!("no list has the variant `{name}`: `undecided` if it was not hunted"),
+        ))
     })
 }
 
