@@ -14,8 +14,8 @@ pub(super) const SHOWN: &[&str] = &["move_address"];
 fn an_address_leads_those_who_dial_to_the_node_that_it_points_to() {
     let text = |reset: &str| {
         format!(
-            "[node.m]\n[node.n]\n[address.vip]\npoints_to = \"m\"\n[network]\nlatency = \"1ms\"\n\
-             [lock]\nsubject = \"token-lock\"\nlease = \"1s\"\nnodes = [\"m\"]\n\
+            "[node.m]\n[node.n]\nreplica_of = \"m\"\n[address.vip]\npoints_to = \"m\"\n[network]\nlatency = \"1ms\"\n\
+             [fault.p]\npromote = \"n\"\nat = \"2s\"\n[lock]\nsubject = \"token-lock\"\nlease = \"1s\"\nnodes = [\"m\"]\n\
              [client.c1]\nnodes = [\"vip\"]\nretries = 1\nsteps = [{{ at = \"1s\", try_acquire = {{}} }}, {{ release = {{}} }}, \
              {{ at = \"5s\", try_acquire = {{}} }}, {{ release = {{}} }}]\n\
              [fault.f]\nmove_address = {{ address = \"vip\", to = \"n\"{reset} }}\nat = \"3s\"\n"

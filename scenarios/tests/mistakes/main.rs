@@ -281,6 +281,21 @@ fn what_contradicts_itself_is_pointed_at() {
 }
 
 #[test]
+fn a_lock_of_one_master_lives_on_one() {
+    let two = |lock: &str, says| check(&format!("[node.a]\n[node.b]\n{lock}\n[client.c1]"), says);
+    two("[lock.«stock»]", "lives on one master, and this one on 2 (a, b)");
+    two(
+        "[lock.stock]\nnodes = «[\"a\", \"b\"]»\nkind = \"fair\"",
+        "a lock of the kind \"fair\" lives on one master",
+    );
+    let good = |text: &str| parse("my.toml", text).map(drop).unwrap_or_else(|error| panic!("{error}"));
+    good("[node.a]\n[node.b]\n[lock.stock]\nnodes = [\"a\"]\n[client.c1]");
+    good("[node.a]\n[node.b]\nreplica_of = \"a\"\n[lock.stock]\nnodes = [\"a\", \"b\"]\n[client.c1]");
+    good("[node.a]\ncount = 3\n[lock.stock]\nkind = \"redlock\"\n[client.c1]");
+    good("[node.a]\ncluster = true\ncount = 2\n[lock.stock]\n[client.c1]");
+}
+
+#[test]
 fn mistakes_about_several_locks_and_lines_of_work_are_pointed_at() {
     let locks = "[lock]\nlease = \"1s\"\n[lock.stock]\n[lock.cash]\n[fault.crash]";
     let steps = "steps = [{ acquire = {} }, { release = {} }]";
@@ -523,6 +538,16 @@ fn drivers_addresses_and_disks_are_of_those_that_have_them() {
         "move_address = { address = \"vip\", to = «\"@nodes\"» }",
         "an address leads to one node at a time",
     );
+    // Its grants would be grants of another lock, which no checker follows.
+    let unrelated = "[node.b]\n[lock]\nnodes = [\"redis\"]\n";
+    let elsewhere = "[address.vip]\npoints_to = «\"b\"»\n[client.c1]";
+    with("[client.c1]", &format!("{unrelated}{elsewhere}"), "no lock lives on b");
+    let text = GOOD.replace("[client.c1]", &format!("{unrelated}[address.vip]\n[client.c1]"));
+    let moved = |to: &str| format!("move_address = {{ address = \"vip\", to = {to} }}");
+    check(&text.replace("crash = \"redis\"", &moved("«\"b\"»")), "no lock lives on b");
+    let replica = text.replace("[node.b]", "[node.b]\nreplica_of = \"redis\"");
+    parse("my.toml", &replica.replace("crash = \"redis\"", &moved("\"b\"")))
+        .expect("a replica of the lock's node");
     with("[client.c1]", "[address.vip]\npoints_to = «\"rediss\"»\n[client.c1]", "did you mean `redis`?");
     with("[client.c1]", "[address.«redis»]\npoints_to = \"redis\"\n[client.c1]", "a host is called `redis`");
 }

@@ -40,8 +40,22 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
             let known = nodes.iter().map(String::as_str);
             return Err(Mistake::unknown(name.span(), "node", name.as_str(), known));
         }
+        address.points_to.iter().try_for_each(|to| check_lock_lives(scenario, to))?;
     }
     Ok(())
+}
+
+/// Checks that a lock lives on the node that an address leads to: grants of another node would be
+/// judged by no checker.
+fn check_lock_lives(scenario: &Scenario, node: &Name) -> Result<(), Mistake> {
+    let host = scenario.members(node.as_str()).into_iter().next();
+    let master = scenario.first_master_of(host.as_deref().unwrap_or(node.as_str()));
+    if scenario.lock.values().any(|lock| scenario.lock_masters(lock).contains(&master)) {
+        return Ok(());
+    }
+    let message =
+        format!("no lock lives on {}: name a node of a lock, or one of its replicas", node.as_str());
+    Err(Mistake::at(node.span(), message))
 }
 
 impl Scenario {
@@ -64,7 +78,10 @@ pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), M
         _ => false,
     };
     match moved.to.as_ref().map_or(&[][..], Hosts::names) {
-        [name] if one(name) => Ok(()),
+        [name] if one(name) => match name.as_str().parse() {
+            Ok(Selector::Named(_)) => check_lock_lives(scenario, name),
+            _ => Ok(()),
+        },
         [name, ..] => {
             let message = "an address leads to one node at a time: name one, or say `@master`, `@replica` or `@any-node`";
             Err(Mistake::at(name.span(), message))

@@ -36,7 +36,7 @@ mod user;
 mod validate;
 mod workload;
 
-use indexmap::IndexMap;
+use indexmap::{IndexMap, IndexSet};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -148,6 +148,11 @@ impl Scenario {
             None => masters.flat_map(|(name, node)| group(name, node.count)).collect(),
             Some(names) => names.iter().flat_map(|name| self.members(name.as_str())).collect(),
         }
+    }
+
+    /// Returns the masters of the nodes that the lock lives on.
+    fn lock_masters(&self, lock: &Lock) -> IndexSet<String> {
+        self.lock_nodes(lock).iter().map(|node| self.first_master_of(node)).collect()
     }
 
     /// Returns the hosts, and groups of hosts, whose clocks differ from true time.

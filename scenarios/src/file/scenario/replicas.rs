@@ -11,15 +11,35 @@ impl Scenario {
             |(key, node): &(&String, &Node)| group(key, node.count).iter().any(|host| host == name);
         self.node.get(name).or_else(|| self.node.iter().find(is_member).map(|(_, node)| node))
     }
+
+    /// Returns the node at the start of the chain of masters that the host follows.
+    pub(super) fn first_master_of(&self, host: &str) -> String {
+        let masters = masters(self);
+        let mut first = host;
+        // Nodes that follow each other are a mistake of their own, and must not cause an endless loop.
+        for _ in 0..masters.len() {
+            let Some(master) = masters.get(first) else { break };
+            first = master;
+        }
+        first.to_owned()
+    }
+}
+
+/// Returns the master of each replica.
+fn masters(scenario: &Scenario) -> BTreeMap<String, String> {
+    let hosts_of = |(name, node): (&String, &Node)| {
+        let hosts = group(name, node.count).into_iter().enumerate();
+        let name = name.clone();
+        hosts
+            .filter_map(move |(number, host)| Some((host, scenario.master_of(&name, number)?)))
+            .collect::<Vec<_>>()
+    };
+    scenario.node.iter().flat_map(hosts_of).collect()
 }
 
 /// Checks that no node follows itself, neither directly nor through other nodes.
 pub(super) fn check(scenario: &Scenario) -> Result<(), Mistake> {
-    let mut masters: BTreeMap<String, String> = BTreeMap::new();
-    for (name, node) in &scenario.node {
-        let hosts = group(name, node.count).into_iter().enumerate();
-        masters.extend(hosts.filter_map(|(number, host)| Some((host, scenario.master_of(name, number)?))));
-    }
+    let masters = masters(scenario);
     for (name, node) in &scenario.node {
         let Some(written) = &node.replica_of else { continue };
         for host in group(name, node.count) {
