@@ -348,6 +348,12 @@ impl<G: Got> Wanted for Acquisition<G> {
         Some(Subscription::to(&session.hub, kind.wakes(key, field)?, key.slot(), kind.wants_several()))
     }
 
+    fn held_back(&self) -> Option<Duration> {
+        // An owner that has a level already gets another one before all others.
+        let in_turns = || self.kind.wakes(&self.key, &self.field).filter(|wakes| wakes.in_turns);
+        self.session.hub.held_back(|| Some(in_turns().filter(|_| self.has_nothing())?.channel))
+    }
+
     fn sleep(&mut self, busy: Sleep) -> Duration {
         if let Some(backoff) = self.kind.spin_backoff() {
             return self.spins.next(backoff, self.session.env());

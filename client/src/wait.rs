@@ -18,9 +18,12 @@ use crate::progress::Progress;
 use crate::route::Repeats;
 use crate::session::Session;
 use crate::task::answer_of;
-use crate::wake::{RoundTrip, Subscription};
+use crate::wake::{HELD_BACK_MAX, RoundTrip, Subscription};
 use crate::wire::Slot;
 use crate::work::Token;
+
+/// The least time of a caller that lets others come first. It is longer than [`HELD_BACK_MAX`].
+const PATIENT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum WaitLimit {
@@ -53,6 +56,11 @@ pub(crate) trait Wanted: Send + 'static {
     /// Subscribes to the messages that may end the wait. `None` if no messages exist and the waiter
     /// polls.
     fn listen(&self) -> Option<Subscription> {
+        None
+    }
+
+    /// Returns the time of a request if waiters of other clients come first.
+    fn held_back(&self) -> Option<Duration> {
         None
     }
 
@@ -236,6 +244,9 @@ impl<T: Send + 'static> Caller<T> {
     }
 
     async fn get<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Option<T>> {
+        if let Some(subscription) = self.line_up(wanted).await {
+            return Box::pin(self.look_after_messages(wanted, &subscription)).await;
+        }
         let busy = match self.attempt(wanted).await? {
             Answer::Got(got) => return Ok(Some(got)),
             Answer::Busy(busy) => busy,
@@ -245,6 +256,27 @@ impl<T: Send + 'static> Caller<T> {
         }
         // Boxed so that the acquisition of a free lock does not pay the memory of a wait.
         Box::pin(self.keep_asking(wanted, busy)).await
+    }
+
+    /// Lets the waiters of other clients come first that the last release has woken, if this client
+    /// knows of any and the caller has the time. Returns the confirmed subscription by which this
+    /// waiter has counted them.
+    async fn line_up<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Option<Subscription> {
+        if self.limit == WaitLimit::NoWait || self.end.is_some_and(|end| end < self.begun + PATIENT) {
+            return None;
+        }
+        let round_trip = wanted.held_back()?;
+        let subscription = wanted.listen()?;
+        let env = self.session.ctx.env.clone();
+        let limit = env.now() + HELD_BACK_MAX;
+        // Boxed because it is rare: it must not enlarge every acquisition.
+        let turn = Box::pin(subscription.first_turn(round_trip));
+        let is_confirmed = tokio::select! {
+            biased;
+            is_confirmed = within(&*env, limit, turn) => is_confirmed?,
+            () = self.given_up() => false,
+        };
+        is_confirmed.then_some(subscription)
     }
 
     /// Attempts again after each message and each sleep, until a grant or until the caller gives
@@ -286,6 +318,16 @@ impl<T: Send + 'static> Caller<T> {
             },
             () = self.given_up() => return Ok(None),
         }
+        self.look_after_messages(wanted, &subscription).await
+    }
+
+    /// Attempts now, and after each message and each sleep. The subscription is confirmed.
+    async fn look_after_messages<W: Wanted<Got = T>>(
+        &mut self,
+        wanted: &mut W,
+        subscription: &Subscription,
+    ) -> Result<Option<T>> {
+        let env = self.session.ctx.env.clone();
         let mut round_trip = RoundTrip::default();
         loop {
             let epoch = subscription.epoch();
@@ -294,9 +336,10 @@ impl<T: Send + 'static> Caller<T> {
             }
             // A message may have been missed before the subscription was confirmed.
             let asked = env.now();
-            busy = match self.attempt(wanted).await? {
+            let busy = match self.attempt(wanted).await? {
                 Answer::Got(got) => {
-                    subscription.granted();
+                    round_trip.took(env.now() - asked);
+                    subscription.granted(round_trip.time());
                     return Ok(Some(got));
                 }
                 Answer::Busy(busy) => busy,

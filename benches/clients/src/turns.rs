@@ -48,10 +48,13 @@ impl Contest {
         true
     }
 
-    async fn pass(&self, time: Duration) {
+    /// Passes this time. Tokio's timers tick once a millisecond: a hold would be up to twice as
+    /// long, and the holds and pauses of all clients would end together.
+    async fn pass(&self, time: Duration) -> Result<(), Failure> {
         if !time.is_zero() {
-            tokio::time::sleep(time).await;
+            tokio::task::spawn_blocking(move || std::thread::sleep(time)).await?;
         }
+        Ok(())
     }
 
     async fn contend(&self, client: usize, subject: Subject) -> Result<Share, Failure> {
@@ -62,27 +65,27 @@ impl Contest {
                 Subject::Lockstorm(ours) => {
                     let guard = ours.lock("turns").acquire().await?;
                     if self.granted(client, begun, &mut share).await {
-                        self.pass(self.hold).await;
+                        self.pass(self.hold).await?;
                     }
                     guard.release().await?;
                 }
                 Subject::Strings(ours) => {
                     let guard = ours.string_lock("turns").acquire().await?;
                     if self.granted(client, begun, &mut share).await {
-                        self.pass(self.hold).await;
+                        self.pass(self.hold).await?;
                     }
                     guard.release().await?;
                 }
                 Subject::Rslock(manager) => {
                     let guard = manager.acquire(b"turns".as_slice(), LEASE).await?;
                     if self.granted(client, begun, &mut share).await {
-                        self.pass(self.hold).await;
+                        self.pass(self.hold).await?;
                     }
                     guard.release().await;
                 }
                 Subject::Redlock(_) => return Err("redlock blocks its thread: it takes no turns".into()),
             }
-            self.pass(self.think).await;
+            self.pass(self.think).await?;
         }
         Ok(share)
     }

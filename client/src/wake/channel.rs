@@ -2,10 +2,12 @@
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::futures::Notified;
 use tokio::sync::{Notify, Semaphore};
 
+use crate::env::Monotonic;
 use crate::error::{Error, Result};
 use crate::mutex::locked;
 use crate::work::Trouble;
@@ -46,6 +48,8 @@ pub(super) struct Channel {
     epoch: AtomicU64,
     /// The number of messages since this client had the lock, or since it began to listen.
     passed: AtomicU32,
+    /// The time since which they are counted.
+    since: Mutex<Monotonic>,
     /// The number of waiters that were woken and wait for their turn.
     due: AtomicUsize,
     /// Notifies the due waiters of the next message.
@@ -77,7 +81,7 @@ impl Drop for Due<'_> {
 }
 
 impl Channel {
-    pub(super) fn new(policy: fn(&[u8]) -> Wake) -> Self {
+    pub(super) fn new(policy: fn(&[u8]) -> Wake, now: Monotonic) -> Self {
         Self {
             policy,
             waiters: AtomicUsize::new(0),
@@ -86,6 +90,7 @@ impl Channel {
             all: Notify::new(),
             epoch: AtomicU64::new(0),
             passed: AtomicU32::new(0),
+            since: Mutex::new(now),
             due: AtomicUsize::new(0),
             next: Notify::new(),
             confirmed: AtomicBool::new(false),
@@ -149,9 +154,12 @@ impl Channel {
         self.passed.load(Ordering::Acquire)
     }
 
-    /// Records that this client has had the lock: other clients come first now.
-    pub(super) fn served(&self) {
-        self.passed.store(0, Ordering::Release);
+    /// Records that this client has got the lock: other clients come first now. Returns the time
+    /// from one message to the next, if there was a message.
+    pub(super) fn served(&self, now: Monotonic) -> Option<Duration> {
+        let passed = self.passed.swap(0, Ordering::AcqRel);
+        let since = std::mem::replace(&mut *locked(&self.since), now);
+        (now - since).checked_div(passed)
     }
 
     /// Registers a waiter that waits for its turn, until the guard is dropped. The next message is

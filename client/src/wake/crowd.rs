@@ -13,23 +13,47 @@
 //!
 //! A client that has not released the lock yet does not know of others, and asks immediately. A
 //! client whose release reached no other does the same.
+//!
+//! A client that wants the lock again before the others can have had it waits for its turn instead
+//! of asking first. Otherwise it would overtake the client whose turn it is, which then competes
+//! with the next one, and the server's order decides again. The others need as long as the messages
+//! took to come while this client waited, for each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use crate::env::{Env, draw};
+use crate::env::{Env, Monotonic, draw};
 
 /// The maximum number of channels that are remembered.
 const MOST: usize = 1024;
 
-/// The number of other clients that wait at each channel, known from the last release by this
-/// client.
+/// The longest time for which a client that wants a lock again lets others come first.
+pub(crate) const HELD_BACK_MAX: Duration = Duration::from_millis(500);
+
+/// The other clients that wait at each channel, known from the last release by this client.
 #[derive(Default)]
 pub(super) struct Crowds {
-    /// A channel without other clients has no entry.
-    others: BTreeMap<String, u32>,
+    /// A channel whose last release has reached no other client has no entry.
+    others: BTreeMap<String, Crowd>,
     /// The channels without waiters that the server has not unsubscribed this client from yet.
     leaving: BTreeSet<String>,
+}
+
+struct Crowd {
+    /// The number of other clients.
+    number: u32,
+    pace: Option<Pace>,
+    /// The time until which the others come first.
+    first_until: Monotonic,
+}
+
+/// The durations that a waiter of this client has measured.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Pace {
+    /// The time from one message of a channel to the next.
+    pub(super) period: Duration,
+    /// The time of a request.
+    pub(super) round_trip: Duration,
 }
 
 /// The state of this client's subscription to a channel when it releases the lock.
@@ -71,30 +95,54 @@ impl Crowds {
         }
     }
 
+    /// Records the pace at which clients have had the lock before this one got it.
+    pub(super) fn paced(&mut self, channel: &str, pace: Pace) {
+        let new = || Crowd { number: 0, pace: None, first_until: Monotonic(Duration::ZERO) };
+        self.entry(channel, new).pace = Some(pace);
+    }
+
     /// Records that a release of this client reached `reached` clients, itself included if it is
     /// subscribed. If its next waiter comes too late for this message, the message serves one of
     /// the others, so one client fewer is ahead.
-    pub(super) fn released(&mut self, channel: &str, reached: u32, listening: Listening) {
-        let others = match listening {
+    pub(super) fn released(&mut self, channel: &str, reached: u32, listening: Listening, now: Monotonic) {
+        let number = match listening {
             Listening::No | Listening::Yes => reached.saturating_sub(1),
             Listening::Leaving => reached.saturating_sub(2),
         };
-        if others == 0 {
+        if number == 0 {
             self.others.remove(channel);
             return;
         }
+        let crowd = self.entry(channel, || Crowd { number, pace: None, first_until: now });
+        let period = crowd.pace.map_or(Duration::ZERO, |pace| pace.period);
+        crowd.number = number;
+        crowd.first_until = now + period.saturating_mul(number).min(HELD_BACK_MAX);
+    }
+
+    fn entry(&mut self, channel: &str, new: impl FnOnce() -> Crowd) -> &mut Crowd {
         if self.others.len() >= MOST && !self.others.contains_key(channel) {
             self.others.pop_first();
         }
-        self.others.insert(channel.to_owned(), others);
+        self.others.entry(channel.to_owned()).or_insert_with(new)
     }
 
     /// Returns the number of clients ahead of this client, which has received `passed` messages
     /// since it had the lock or subscribed. Clients that may be gone are counted: a turn that no
     /// client uses goes to a client that knows of no others.
     pub(super) fn ahead(&self, channel: &str, passed: u32) -> u32 {
-        let others = self.others.get(channel).copied().unwrap_or(0);
+        let others = self.others.get(channel).map_or(0, |crowd| crowd.number);
         others.saturating_sub(passed.saturating_sub(1))
+    }
+
+    /// Returns true if no channel has others, as in most clients.
+    pub(super) fn is_empty(&self) -> bool {
+        self.others.is_empty()
+    }
+
+    /// Returns the time of a request if others come first.
+    pub(super) fn held_back(&self, channel: &str, now: Monotonic) -> Option<Duration> {
+        let crowd = self.others.get(channel).filter(|crowd| crowd.number > 0 && now < crowd.first_until)?;
+        Some(crowd.pace?.round_trip)
     }
 }
 
@@ -141,6 +189,8 @@ mod tests {
     use super::*;
     use crate::env::TokioEnv;
 
+    const NOW: Monotonic = Monotonic(Duration::from_secs(9));
+
     /// The number of messages until a client's turn, given the number of clients that its release
     /// has reached.
     #[test]
@@ -162,25 +212,48 @@ mod tests {
             (u32::MAX, Listening::No, u32::MAX),
         ] {
             let mut crowds = Crowds::default();
-            crowds.released("c", reached, listening);
+            crowds.released("c", reached, listening, NOW);
             assert!(messages < 2 || crowds.ahead("c", messages - 1) > 0, "{reached} {listening:?}");
             assert_eq!(crowds.ahead("c", messages), 0, "{reached} {listening:?}");
             assert_eq!(crowds.ahead("other", 1), 0);
         }
     }
 
+    /// A release that has reached three others, while messages came every 10 ms.
+    #[test]
+    fn others_come_first_for_as_long_as_each_of_them_needs() {
+        let ms = Duration::from_millis;
+        let pace = Pace { period: ms(10), round_trip: ms(1) };
+        let mut crowds = Crowds::default();
+        crowds.released("c", 4, Listening::No, NOW);
+        assert_eq!(crowds.held_back("c", NOW), None, "it has never waited, and knows no pace");
+        crowds.paced("c", pace);
+        assert_eq!(crowds.held_back("c", NOW), None, "the pace is for the next release");
+        crowds.released("c", 4, Listening::No, NOW);
+        for (later, held_back) in [(0, Some(ms(1))), (29, Some(ms(1))), (30, None)] {
+            assert_eq!(crowds.held_back("c", NOW + ms(later)), held_back, "{later}");
+        }
+        assert_eq!(crowds.held_back("other", NOW), None);
+        crowds.released("c", 1000, Listening::No, NOW);
+        assert_eq!(crowds.held_back("c", NOW + HELD_BACK_MAX), None);
+        crowds.released("c", 1, Listening::No, NOW);
+        assert_eq!(crowds.held_back("c", NOW), None, "its message serves the only other");
+        crowds.paced("new", pace);
+        assert_eq!(crowds.held_back("new", NOW), None, "it has released nothing yet");
+    }
+
     #[test]
     fn what_is_remembered_is_bounded() {
         let mut crowds = Crowds::default();
         for number in 0..2 * MOST {
-            crowds.released(&number.to_string(), 5, Listening::No);
+            crowds.released(&number.to_string(), 5, Listening::No, NOW);
             crowds.leave(&number.to_string());
         }
         assert_eq!((crowds.others.len(), crowds.leaving.len()), (MOST, MOST));
         crowds.left(&crowds.leaving());
         assert_eq!(crowds.listening("0", false), Listening::No);
         // A release that reaches no client removes the entry.
-        crowds.released(&(2 * MOST - 1).to_string(), 0, Listening::No);
+        crowds.released(&(2 * MOST - 1).to_string(), 0, Listening::No, NOW);
         assert_eq!(crowds.others.len(), MOST - 1);
     }
 

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
+use std::time::Duration;
 
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::channel::{Channel, Wakes};
-use super::crowd::{Crowds, Listening};
+use super::crowd::{Crowds, Listening, Pace};
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -61,7 +62,9 @@ impl Hub {
         // To a shard other than its own, a script publishes with PUBLISH, which reaches all nodes.
         let is_sharded = self.router.is_sharded() && own_slot == slot;
         let mut state = locked(&self.state);
-        let new = || Listened { channel: Arc::new(Channel::new(wakes.policy)), slot: own_slot, is_sharded };
+        let now = self.env.now();
+        let new =
+            || Listened { channel: Arc::new(Channel::new(wakes.policy, now)), slot: own_slot, is_sharded };
         let channel = state.channels.entry(wakes.channel.clone()).or_insert_with(new).channel.clone();
         channel.join(wants_several);
         self.attend(&mut state, self.router.node_id(own_slot)).notify_one();
@@ -97,12 +100,27 @@ impl Hub {
 
     /// Records that the message of this client's release has reached `reached` clients.
     pub(crate) fn released(&self, name: &str, reached: u32, listening: Listening) {
-        locked(&self.state).crowds.released(name, reached, listening);
+        locked(&self.state).crowds.released(name, reached, listening, self.env.now());
+    }
+
+    /// Records the pace at which clients have had the lock before this one got it.
+    pub(super) fn paced(&self, name: &str, pace: Pace) {
+        locked(&self.state).crowds.paced(name, pace);
     }
 
     /// Returns the number of clients ahead of this one after `passed` messages.
     pub(super) fn ahead(&self, name: &str, passed: u32) -> u32 {
         locked(&self.state).crowds.ahead(name, passed)
+    }
+
+    /// Returns the time of a request if waiters of other clients come first. `name` is called only
+    /// if this client knows of waiters at any channel.
+    pub(crate) fn held_back(&self, name: impl FnOnce() -> Option<String>) -> Option<Duration> {
+        let crowds = &locked(&self.state).crowds;
+        if crowds.is_empty() {
+            return None;
+        }
+        crowds.held_back(&name()?, self.env.now())
     }
 
     /// Has every channel listened to at the node that has it now.

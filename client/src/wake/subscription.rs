@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::channel::{Channel, Wake, Wakes};
-use super::crowd::delay;
+use super::crowd::{Pace, delay};
 use super::hub::Hub;
 use crate::env::{Env, Monotonic, within};
 use crate::error::{Error, Result};
@@ -63,12 +63,27 @@ impl Subscription {
     }
 
     /// Records that the lock was granted. Otherwise the next waiter would be woken to ask for a
-    /// lock that this waiter has just taken.
-    pub(crate) fn granted(&self) {
+    /// lock that this waiter has just taken. `round_trip` is the time that a request takes.
+    pub(crate) fn granted(&self, round_trip: Duration) {
         if self.exclusive {
             self.looked();
         }
-        self.channel.served();
+        let period = self.channel.served(self.env.now());
+        if let (true, Some(period)) = (self.in_turns, period) {
+            self.hub.paced(&self.name, Pace { period, round_trip });
+        }
+    }
+
+    /// Completes when it is the turn of a waiter that has not asked yet. Returns false immediately
+    /// if the server refuses the subscription.
+    pub(crate) async fn first_turn(&self, round_trip: Duration) -> bool {
+        // Messages from now on are for this waiter.
+        self.owes_look.store(true, Ordering::Release);
+        if self.confirmed().await.is_err() {
+            return false;
+        }
+        self.turn(round_trip).await;
+        true
     }
 
     /// Completes when it is this client's turn among those that a message has woken. `round_trip`
@@ -188,7 +203,7 @@ mod tests {
             let (first, second) = (join_for(&hub, wants_several), join_for(&hub, wants_several));
             first.channel.deliver(b"one");
             assert_eq!(wait(&first, first.epoch()).await, WokenBy::Message);
-            first.granted();
+            first.granted(Duration::ZERO);
             drop(first);
             assert_eq!(wait(&second, second.epoch()).await, next, "of permits: {wants_several}");
         }
@@ -263,7 +278,7 @@ mod tests {
         first.channel.deliver(b"one");
         assert_eq!(waits.now_or_never(), Some(WokenBy::Message));
         // It is granted the lock, so other clients come first again.
-        first.granted();
+        first.granted(Duration::ZERO);
         first.channel.deliver(b"one");
         assert!(behind.as_mut().now_or_never().is_none());
     }
