@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use lockstorm::{
     file::{
-        fault::{ClockStep, Crash, Cut, Fault, Pause, Restart, Suspend},
+        fault::{ClockStep, Crash, Cut, Fault, Pause, Promote, Restart, Suspend},
         name::Name,
         plan::Plan,
         scenario::{Hunt, HuntedKind, Scenario},
@@ -224,6 +224,8 @@ impl Storm {
             HuntedKind::Suspend => Suspend(host.into()).into(),
             HuntedKind::Crash => Crash(host.into()).into(),
             HuntedKind::Restart => Restart(host.into()).into(),
+            // Of a host that is no replica it changes nothing.
+            HuntedKind::Promote => Promote(host.into()).into(),
             HuntedKind::Cut => {
                 let (one, other) = dice.one_of(&self.pairs);
                 let (from, to, one_way) =
@@ -234,7 +236,8 @@ impl Storm {
                 ClockStep { host: host.into(), by: Draw::Range(Step(-longest), Step(longest)) }.into()
             }
         };
-        let is_of_a_moment = matches!(kind, HuntedKind::Restart | HuntedKind::ClockStep);
+        let is_of_a_moment =
+            matches!(kind, HuntedKind::Restart | HuntedKind::ClockStep | HuntedKind::Promote);
         let length = Draw::Range(Span::millis(1), Span(self.longest));
         let (from, until) = self.starts;
         Fault {
@@ -253,6 +256,7 @@ fn kind(what: &What) -> HuntedKind {
         What::Restart { .. } => HuntedKind::Restart,
         What::Cut { .. } => HuntedKind::Cut,
         What::ClockStep { .. } => HuntedKind::ClockStep,
+        What::Promote { .. } => HuntedKind::Promote,
     }
 }
 

@@ -108,5 +108,6 @@ fn word(kind: HuntedKind) -> &'static str {
         HuntedKind::Restart => "restart",
         HuntedKind::Cut => "cut",
         HuntedKind::ClockStep => "clock_step",
+        HuntedKind::Promote => "promote",
     }
 }

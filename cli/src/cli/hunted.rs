@@ -78,15 +78,21 @@ fn asked(variant: &Variant) -> Vec<&'static Checker> {
     checker::LIST.iter().filter(is_asked).collect()
 }
 
-/// Returns the kinds of faults of the file's `[hunt]`. Without one, clocks step only where the
-/// file's own faults let some step: no lease outlasts a step of its server's clock.
+/// Returns the kinds of faults of the file's `[hunt]`. Without one, clocks step and replicas are
+/// promoted only where the file's own faults do so: no lease outlasts a step of its server's clock,
+/// and no lock a promotion while its master lives.
 fn kinds(variant: &Variant) -> Vec<HuntedKind> {
     let scenario = &variant.scenario;
     let mut kinds = scenario.hunt.clone().unwrap_or_default().kinds;
-    if scenario.hunt.is_none()
-        && !scenario.fault.values().any(|entry| !entry.off && entry.clock_step.is_some())
-    {
+    if scenario.hunt.is_some() {
+        return kinds;
+    }
+    let mut faults = scenario.fault.values().filter(|entry| !entry.off);
+    if !faults.clone().any(|entry| entry.clock_step.is_some()) {
         kinds.retain(|kind| *kind != HuntedKind::ClockStep);
+    }
+    if faults.any(|entry| entry.promote.is_some()) {
+        kinds.push(HuntedKind::Promote);
     }
     kinds
 }

@@ -70,6 +70,8 @@ pub enum HuntedKind {
     Cut,
     /// The wall clock of a host jumps.
     ClockStep,
+    /// A replica becomes a master. There is no such fault in a cluster.
+    Promote,
 }
 
 impl Default for Hunt {
@@ -147,6 +149,10 @@ impl Hunt {
         if let Some((_, kind)) = twice {
             return Err(Wrong::at("kinds", format!("`{}` is listed twice", word(kind))));
         }
+        if self.kinds.contains(&HuntedKind::Promote) && scenario.replicas_to_promote().is_empty() {
+            let message = "there is no replica to promote: a node with `replica_of`, outside a cluster";
+            return Err(Wrong::at("kinds", message));
+        }
         if self.of.as_ref().is_some_and(|of| of.names().is_empty()) {
             return Err(Wrong::at("of", "a hunt needs a host, such as \"@clients\""));
         }
@@ -187,6 +193,7 @@ mod tests {
             ("kinds = []", ":8:9", "needs a kind of fault"),
             ("kinds = [\"pouse\"]", ":8:10", "unknown variant `pouse`"),
             ("kinds = [\"pause\", \"pause\"]", ":8:9", "`pause` is listed twice"),
+            ("kinds = [\"promote\"]", ":8:9", "there is no replica to promote"),
             ("of = []", ":8:6", "needs a host"),
             ("of = [\"c2\"]", ":8:7", "there is no host `c2`"),
             ("of = \"@holder\"", ":8:6", "`@holder` selects nothing"),

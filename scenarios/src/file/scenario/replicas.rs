@@ -12,6 +12,12 @@ impl Scenario {
         self.node.get(name).or_else(|| self.node.iter().find(is_member).map(|(_, node)| node))
     }
 
+    /// Returns the replicas that an operator can promote by hand: those outside a cluster.
+    pub(crate) fn replicas_to_promote(&self) -> Vec<String> {
+        let replicas = self.node.iter().filter(|(_, node)| node.replica_of.is_some() && !self.is_cluster());
+        replicas.flat_map(|(name, node)| group(name, node.count)).collect()
+    }
+
     /// Returns the node at the start of the chain of masters that the host follows.
     pub(super) fn first_master_of(&self, host: &str) -> String {
         let masters = masters(self);

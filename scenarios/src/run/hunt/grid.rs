@@ -57,6 +57,8 @@ pub(super) struct Bounds {
     pub(super) hosts: Vec<String>,
     /// Those of them whose timers are instants only if the file says so: nodes and Sentinels.
     pub(super) servers: Vec<String>,
+    /// Those of them that are replicas at the start, outside a cluster.
+    pub(super) replicas: Vec<String>,
     pub(super) sizes: Sizes,
     pub(super) phases: Phases,
     /// True to leave nothing out.
@@ -136,7 +138,8 @@ impl Bounds {
             match kind {
                 HuntedKind::Cut => self.cuts(moments, &mut add),
                 kind => {
-                    for host in &self.hosts {
+                    let hosts = if *kind == HuntedKind::Promote { &self.replicas } else { &self.hosts };
+                    for host in hosts {
                         let starts =
                             self.starts(moments.of_host(host), self.skips_timers(host), |from, until| {
                                 moments.is_quiet(host, from, until)
@@ -192,10 +195,16 @@ impl Bounds {
         for start in starts {
             let Start { at, mark, is_before, is_twin } = *start;
             let what = match kind {
-                HuntedKind::Restart => {
-                    // The new software times its work from its start: two starts never equal.
+                HuntedKind::Restart | HuntedKind::Promote => {
+                    // The software times its work from then on: two starts never equal.
                     let cost = Cost { mark, is_before, size: 0 };
-                    add(Placement { at, what: What::Restart { host: host() }, ends: at, cost }, None);
+                    let restarts = kind == HuntedKind::Restart;
+                    let what = if restarts {
+                        What::Restart { host: host() }
+                    } else {
+                        What::Promote { host: host() }
+                    };
+                    add(Placement { at, what, ends: at, cost }, None);
                     continue;
                 }
                 HuntedKind::ClockStep => {

@@ -468,9 +468,11 @@ impl<'a> Search<'a> {
                 all
             }
         };
+        let is_replica = |host: &&String| self.scenario.replicas_to_promote().contains(host);
+        let replicas = hosts.iter().filter(is_replica).cloned().collect();
         let (servers, sizes) = (names(&is_server), Sizes::of(self.scenario));
         let phases: Phases = plan.phases;
-        Bounds { hunt: self.hunt.clone(), hosts, servers, sizes, phases, brute: self.brute }
+        Bounds { hunt: self.hunt.clone(), hosts, servers, replicas, sizes, phases, brute: self.brute }
     }
 }
 

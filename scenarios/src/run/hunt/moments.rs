@@ -149,7 +149,11 @@ impl Moments {
                 arrives(from, to) || (!one_way && arrives(to, from)) || has_edge(from) || has_edge(to)
             }
             // A clock decides when a belief or a lease ends, even if its host is idle by then.
-            What::Suspend { .. } | What::ClockStep { .. } | What::Crash { .. } | What::Restart { .. } => true,
+            What::Suspend { .. }
+            | What::ClockStep { .. }
+            | What::Crash { .. }
+            | What::Restart { .. }
+            | What::Promote { .. } => true,
         }
     }
 
@@ -161,8 +165,8 @@ impl Moments {
 }
 
 /// Returns a digest of all inputs of all hosts: two runs with the same digest leave every host in
-/// the same state at every instant. Faults are no inputs, except steps of clocks, which a host may
-/// read without a record.
+/// the same state at every instant. Faults are no inputs, except those that a host may notice without
+/// a record: steps of clocks and promotions.
 pub(super) fn state(outcome: &Outcome, faults: &[Placement]) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut bytes = Vec::new();
@@ -178,7 +182,8 @@ pub(super) fn state(outcome: &Outcome, faults: &[Placement]) -> [u8; 32] {
         hash.update(&bytes);
         bytes.clear();
     }
-    for fault in faults.iter().filter(|fault| matches!(fault.what, What::ClockStep { .. })) {
+    let has_no_record = |what: &What| matches!(what, What::ClockStep { .. } | What::Promote { .. });
+    for fault in faults.iter().filter(|fault| has_no_record(&fault.what)) {
         hash.update(fault.to_string());
     }
     hash.finalize().into()

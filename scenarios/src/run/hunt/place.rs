@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     file::{
-        fault::{ClockStep, Crash, Cut, Fault, Pause, Restart, Suspend},
+        fault::{ClockStep, Crash, Cut, Fault, Pause, Promote, Restart, Suspend},
         scenario::Scenario,
     },
     units::{Draw, Span, Step},
@@ -43,6 +43,8 @@ pub enum What {
     Cut { from: String, to: String, one_way: bool },
     /// The wall clock jumps by this many nanoseconds.
     ClockStep { host: String, by: i64 },
+    /// The replica becomes a master.
+    Promote { host: String },
 }
 
 /// A placement as processes send it to each other, without its cost.
@@ -93,7 +95,7 @@ pub(super) struct Mark {
 impl What {
     /// Returns true if the fault is over at the instant at which it begins.
     pub(super) fn is_of_a_moment(&self) -> bool {
-        matches!(self, What::Restart { .. } | What::ClockStep { .. })
+        matches!(self, What::Restart { .. } | What::ClockStep { .. } | What::Promote { .. })
     }
 }
 
@@ -115,6 +117,7 @@ impl Placement {
             What::Suspend { host } => Suspend(host.as_str().into()).into(),
             What::Crash { host } => Crash(host.as_str().into()).into(),
             What::Restart { host } => Restart(host.as_str().into()).into(),
+            What::Promote { host } => Promote(host.as_str().into()).into(),
             What::Cut { from, to, one_way } => {
                 Cut { from: from.as_str().into(), to: to.as_str().into(), one_way: *one_way }.into()
             }
@@ -134,6 +137,7 @@ impl fmt::Display for Placement {
             What::Suspend { host } => write!(f, "suspension of {host}")?,
             What::Crash { host } => write!(f, "crash of {host}")?,
             What::Restart { host } => write!(f, "restart of {host}")?,
+            What::Promote { host } => write!(f, "promotion of {host}")?,
             What::Cut { from, to, one_way: true } => write!(f, "cut from {from} to {to}")?,
             What::Cut { from, to, one_way: false } => write!(f, "cut between {from} and {to}")?,
             What::ClockStep { host, by } => write!(f, "clock step of {host} by {}", Step(*by))?,

@@ -31,6 +31,12 @@ l2 = "holds"
 l3 = "holds"
 "#;
 
+/// The same with a replica, which the second client asks.
+fn replicated() -> String {
+    let nodes = "[node.m]\nconfig.repl-diskless-sync-delay = \"0\"\n[node.r]\nreplica_of = \"m\"";
+    THREE.replace("[node.m]", nodes).replace("[client.c2]", "[client.c2]\nnodes = [\"r\"]")
+}
+
 fn scenario(text: &str) -> Scenario {
     let source = parse("hunt.toml", text).unwrap_or_else(|error| panic!("{error}"));
     source.variants[0].scenario.clone()
@@ -54,9 +60,11 @@ fn what_is_left_out_changes_no_verdict() {
         "kinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
         "kinds = [\"crash\", \"restart\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
         "kinds = [\"cut\", \"clock_step\"]\nof = \"m\"\nlatest = \"1.01s\"",
+        "kinds = [\"promote\", \"pause\"]\nof = [\"r\", \"c1\"]\nlatest = \"1.1s\"",
     ] {
         let sizes = "pause = \"..999ms\"\ncrash = \"..500ms\"\ncut = \"..999ms\"\nclock_step = \"..999ms\"";
-        let scenario = scenario(&format!("{THREE}\n[hunt]\nfaults = 2\n{hunt}\n{sizes}"));
+        let hosts = if hunt.contains("promote") { replicated() } else { THREE.to_owned() };
+        let scenario = scenario(&format!("{hosts}\n[hunt]\nfaults = 2\n{hunt}\n{sizes}"));
         let search = || Search::new(&scenario, 0).jobs(2).budget(1_000_000).to_the_end();
         let (reduced, whole) = (quiet(search()), quiet(search().brute_force()));
         assert_eq!(reduced.verdicts, whole.verdicts, "{hunt}");
@@ -132,6 +140,20 @@ fn violated_claims_are_found_without_the_faults_of_their_files() {
         assert_eq!((found.checker, found.placed.len()), (name, 1), "{path}");
         assert_eq!(found.scenario.fault.len(), 1, "{path}: the faults of the file are left out");
     }
+}
+
+/// A promotion before the grant has reached the replica gives the lock to two owners, with one fault
+/// instead of the two of the file.
+#[test]
+fn a_failover_that_loses_a_grant_is_found_by_a_promotion() {
+    use crate::file::scenario::HuntedKind;
+    let scenario = stock("single/async_failover.toml", "lag-of-50ms");
+    let l1 = crate::judge::checker::Checker::named("l1").expect("a checker");
+    let search = Search::new(&scenario, 0).checkers(vec![l1]).kinds(vec![HuntedKind::Promote]).budget(200);
+    let hunted = quiet(search);
+    let found = hunted.found().unwrap_or_else(|| panic!("{}", hunted.sentence()));
+    assert!(found.placed[0].to_string().starts_with("promotion of r at "), "{}", found.placed[0]);
+    assert!(found.scenario.fault.values().all(|fault| fault.promote.is_some()));
 }
 
 /// The node has no memory for a key, with or without a fault. Regression: a pause before the first
