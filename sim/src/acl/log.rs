@@ -42,6 +42,10 @@ pub struct Entry {
     pub object: Bytes,
     /// The name of the user.
     pub username: Bytes,
+    /// The number of entries before it.
+    pub id: u64,
+    /// The time of the first denial, in milliseconds of the wall clock.
+    pub since_ms: i64,
     /// The time of the last denial, in milliseconds of the wall clock.
     pub at_ms: i64,
     /// The connection of the last denial, as CLIENT LIST shows it.
@@ -52,6 +56,8 @@ pub struct Entry {
 #[derive(Debug, Default)]
 pub struct Log {
     entries: VecDeque<Entry>,
+    /// The number of entries that were ever made.
+    made: u64,
 }
 
 impl Log {
@@ -72,11 +78,13 @@ impl Log {
         match self.entries.iter().take(Log::COMPARED_MAX).position(alike) {
             Some(at) => {
                 if let Some(old) = self.entries.remove(at) {
-                    self.entries.push_front(Entry { count: old.count + 1, ..entry });
+                    let Entry { count, id, since_ms, .. } = old;
+                    self.entries.push_front(Entry { count: count + 1, id, since_ms, ..entry });
                 }
             }
             None => {
-                self.entries.push_front(entry);
+                self.entries.push_front(Entry { id: self.made, since_ms: entry.at_ms, ..entry });
+                self.made += 1;
                 self.entries.truncate(len_max);
             }
         }

@@ -41,6 +41,6 @@ pub use node::{Address, Flags, Key};
 pub use outbox::{News, Outbox, Want};
 pub use redirect::{Elsewhere, Request};
 pub use serving::Serving;
-pub use slot::{SLOTS, key_slot};
+pub use slot::{SLOTS, key_slot, pattern_slot};
 pub use slot_set::SlotSet;
 pub use state::{Around, Cluster};

@@ -1,6 +1,7 @@
 //! Decides which node answers for the keys of a command.
 
 use super::{Around, Cluster, slot::key_slot};
+use crate::generation::Generation;
 
 /// The reason why this node does not answer a command, or not now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,14 +39,38 @@ impl Elsewhere {
         }
     }
 
-    /// The error of a script that called the command.
-    pub fn text_in_script(&self) -> &'static str {
+    /// The error of a script that called the command of this name.
+    pub fn text_in_script(&self, command: &str, generation: Generation) -> String {
+        if generation == Generation::Valkey91 {
+            return match self {
+                Elsewhere::DownForWrites => {
+                    format!(
+                        "Can not execute a write command '{command}' while the cluster is down and readonly"
+                    )
+                }
+                Elsewhere::Down => format!("Can not execute a command '{command}' while the cluster is down"),
+                _ => "Attempted to access a non local key in a cluster node".into(),
+            };
+        }
         match self {
             Elsewhere::DownForWrites => {
-                "Script attempted to execute a write command while the cluster is down and readonly"
+                "Script attempted to execute a write command while the cluster is down and readonly".into()
             }
-            Elsewhere::Down => "Script attempted to execute a command while the cluster is down",
-            _ => "Script attempted to access a non local key in a cluster node",
+            Elsewhere::Down => "Script attempted to execute a command while the cluster is down".into(),
+            _ if generation.is_before_7_2() => {
+                "Script attempted to access a non local key in a cluster node".into()
+            }
+            Elsewhere::CrossSlot => format!(
+                "Command '{command}' in script attempted to access keys that don't hash to the same slot"
+            ),
+            Elsewhere::TryAgain => format!(
+                "Unable to execute command '{command}' in script because undeclared keys were accessed during \
+                 rehashing of the slot"
+            ),
+            Elsewhere::Unbound => "Script attempted to access a slot not served".into(),
+            Elsewhere::Ask(..) | Elsewhere::Moved(..) => {
+                "Script attempted to access a non local key in a cluster node".into()
+            }
         }
     }
 }

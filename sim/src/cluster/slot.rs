@@ -35,9 +35,37 @@ pub fn key_slot(key: &[u8]) -> u16 {
     crc16(tag.unwrap_or(key)) % SLOTS
 }
 
+/// Returns the slot of all keys that a pattern can match; `None` if they may be in several.
+pub fn pattern_slot(pattern: &[u8]) -> Option<u16> {
+    let mut open = None;
+    for (at, byte) in pattern.iter().enumerate() {
+        match byte {
+            b'*' | b'?' | b'[' | b'\\' => return None,
+            b'{' => open = open.or(Some(at)),
+            b'}' if open.is_some_and(|open| at > open + 1) => break,
+            _ => {}
+        }
+    }
+    Some(key_slot(pattern))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_pattern_has_a_slot_if_its_hash_tag_comes_before_what_it_leaves_open() {
+        for (pattern, slot) in [
+            ("foo", Some(12182)),
+            ("w_{foo}*", Some(12182)),
+            ("w_*", None),
+            ("*{foo}", None),
+            ("{fo?}", None),
+            ("{}*", None),
+        ] {
+            assert_eq!(pattern_slot(pattern.as_bytes()), slot, "{pattern}");
+        }
+    }
 
     #[test]
     fn keys_belong_to_the_slots_that_redis_gives_them() {

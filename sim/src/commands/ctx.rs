@@ -516,7 +516,8 @@ impl<'a> Ctx<'a> {
     pub fn touch_as(&mut self, key: &Bytes, class: Class, event: &'static str, signal: Option<Signal>) {
         if self.env.observing || self.node.wants_key_events() {
             let wanted = self.node.config.keyspace.notify_keyspace_events;
-            let served = self.pushed_to && self.ready.as_ref() == Some(key);
+            let is_old = self.node.config.generation.is_before_7_2();
+            let served = is_old && self.pushed_to && self.ready.as_ref() == Some(key);
             let changer = match self.origin {
                 Origin::Script => Changer::Server,
                 _ if served => Changer::Pusher,

@@ -12,7 +12,8 @@ const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
          compilation, have the texts of 7.0. Figures of INFO, and MEMORY USAGE of streams, are those of \
          7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
          last command. HINCRBYFLOAT by infinity leaves no empty hash behind. A timeout of 0.001 seconds is \
-         a millisecond, not none.",
+         a millisecond, not none. `notify-keyspace-events` has the class `n`. Messages and invalidations that \
+         a client sends to itself come in the order of 7.0.",
         &["STRALGO"],
     ),
     (
@@ -22,12 +23,16 @@ const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
          it is that of 7.0. Options that came after 7.0 are checked, kept and answered, and have no \
          function. `entries-read` and `lag` of XINFO GROUPS follow the rules of 7.0 after deletions, and \
          for a group before the first entry. LSET refuses an index beyond 32 bits, of which servers use the \
-         lower ones. There are no modules, such as that of vector sets, which HELLO would name.",
+         lower ones. There are no modules, such as that of vector sets, which HELLO would name. FLUSHALL and \
+         FLUSHDB reply before the invalidation of all keys. A command that has waited is counted and logged \
+         once, when it was sent. A replica gets SELECT before MULTI. RESTORE and SCAN with TYPE do not delete \
+         expired keys.",
         &["CLUSTER SLOT-STATS", "XACKDEL", "XDELEX"],
     ),
     (
         Generation::Valkey81,
-        "INFO, `entries-read`, `lag` and LSET as Redis 8.2. `XREAD STREAMS key +` looks at the last entry \
+        "INFO, `entries-read`, `lag`, LSET, waits and SELECT as Redis 8.2. LTRIM that removes nothing is a \
+         change for WATCH and client tracking. `XREAD STREAMS key +` looks at the last entry \
          only. MEMORY USAGE omits the up to 16 bytes that the C library gives beyond a size. `tot-mem` in \
          CLIENT LIST counts subscriptions as 7.0 does. COMMANDLOG counts an inline command as if it were an \
          array, and omits commands that have waited in vain. Of the options that came after 7.0, only those \
@@ -38,7 +43,8 @@ const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. `tot-mem` in CLIENT LIST also omits the state that transactions, WATCH, tracking \
+        "As Valkey 8.1. A large value counts for the limit of the output buffer. A replica that is cut off \
+         does not answer SCRIPT EXISTS. `tot-mem` in CLIENT LIST also omits the state that transactions, WATCH, tracking \
          and subscriptions leave behind. A writable replica does not remove expired fields of hashes by \
          itself. The copy of a slot migration takes no time, and its link to the \
          target is no client. A snapshot does not say that a slot is being imported: a replica that \

@@ -230,7 +230,7 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
 /// Returns the error of a command in the words of the generation.
 fn worded(generation: Generation, error: Error) -> Error {
     if generation != Generation::Redis62 {
-        return error;
+        return error.worded(generation);
     }
     let expire = "ERR invalid expire time in ";
     if let Some(quoted) = error.0.strip_prefix(expire)
@@ -244,9 +244,15 @@ fn worded(generation: Generation, error: Error) -> Error {
     }
 }
 
-/// Records the keys that a tracking client has read, so that it gets their invalidations.
+/// Records the keys that a tracking client has read, so that it gets their invalidations. For a
+/// script they are those of its commands, or before Redis 7.2 those that it declares.
 pub(super) fn note_reads(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) {
-    let elsewhere = matches!(ctx.origin, Origin::Script | Origin::Replication) || ctx.ready.is_some();
+    let declares = !ctx.node.config.generation.has(Feature::ScriptReads);
+    let elsewhere = match ctx.origin {
+        Origin::Replication => true,
+        Origin::Script => declares,
+        Origin::Client | Origin::Exec => ctx.ready.is_some() || spec.group == Group::Scripting && !declares,
+    };
     if ctx.node.clients.tracking.trackers > 0
         && spec.flags.contains(Flags::READONLY)
         && !elsewhere

@@ -37,7 +37,7 @@ impl Error {
     /// The name and password do not match, or the user is disabled.
     pub const WRONG_PASS: Error = Error::of("WRONGPASS invalid username-password pair or user is disabled.");
     /// MULTI does not accept this command.
-    pub const NOT_IN_MULTI: Error = Error::of("ERR Command not allowed inside a transaction");
+    const NOT_IN_MULTI: Error = Error::of("ERR Command not allowed inside a transaction");
     /// A number that has no opposite.
     pub const NOT_NEGATABLE: Error = Error::of(
         "ERR value is out of range, value must between -9223372036854775807 and 9223372036854775807",
@@ -131,10 +131,35 @@ impl Error {
         Error(format!("ERR wrong number of arguments for '{name}' command").into())
     }
 
+    /// The command `name` is not allowed in a transaction.
+    pub fn not_in_multi(name: &str, generation: Generation) -> Error {
+        match generation {
+            Generation::Valkey91 => {
+                Error(format!("ERR Command '{name}' not allowed inside a transaction").into())
+            }
+            _ => Error::NOT_IN_MULTI,
+        }
+    }
+
     /// EXEC was refused, and the transaction is discarded.
     pub fn exec_aborted(why: &Error) -> Error {
         let why = why.0.strip_prefix("ERR ").unwrap_or(&why.0);
         Error(format!("EXECABORT Transaction discarded because of: {why}").into())
+    }
+
+    /// Returns the error in the words of a generation of servers.
+    pub fn worded(self, generation: Generation) -> Error {
+        if !generation.is_valkey() {
+            return self;
+        }
+        let text = match &*self.0 {
+            no_file if no_file == Error::NO_ACL_FILE.0 => no_file.replace(" Redis ", " "),
+            text if text.contains(" Redis is ") => {
+                text.replace(" Redis is ", " Valkey is ").replace(" the Redis logs ", " the Valkey logs ")
+            }
+            _ => return self,
+        };
+        Error(text.into())
     }
 
     /// Returns the error for clients while a script or a function runs too long.

@@ -32,7 +32,7 @@ pub fn disk(node: &Node) -> Result<(), Error> {
     let stops =
         node.config.persistence.stop_writes_on_bgsave_error && !node.config.persistence.save.is_empty();
     if stops && node.persistence.save_failed {
-        return Err(Error::MISCONF);
+        return Err(Error::MISCONF.worded(node.config.generation));
     }
     node.persistence.aof.failed.as_ref().map_or(Ok(()), |why| Err(Error::misconf_log(why)))
 }

@@ -55,21 +55,20 @@ pub fn route_in_script(
     spec: &Spec,
     words: &[Bytes],
     may_cross_slots: bool,
-) -> Result<(), &'static str> {
+) -> Result<(), String> {
     let obeys = node.clients.sessions.get(conn).is_none_or(|session| session.role == Role::Master);
     if node.cluster.is_none() || obeys {
         return Ok(());
     }
     let routed = route_all(node, env, conn, spec, &[words]);
-    let Some(slot) = routed.map_err(|elsewhere| elsewhere.text_in_script())?.filter(|_| !may_cross_slots)
-    else {
-        return Ok(());
-    };
+    let generation = node.config.generation;
+    let slot = routed.map_err(|elsewhere| elsewhere.text_in_script(spec.name, generation))?;
+    let Some(slot) = slot.filter(|_| !may_cross_slots) else { return Ok(()) };
     let Some(session) = node.clients.sessions.get_mut(conn) else { return Ok(()) };
     if *session.slot.get_or_insert(slot) == slot {
         return Ok(());
     }
-    Err("Script attempted to access keys that do not hash to the same slot")
+    Err("Script attempted to access keys that do not hash to the same slot".into())
 }
 
 /// Returns the error that sends a client with `CLIENT CAPA redirect` from a replica to its master.

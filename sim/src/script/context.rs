@@ -11,7 +11,7 @@ use std::{
 use bytes::Bytes;
 use mlua::{Function, Lua, RegistryKey};
 
-use super::{Flags, failure::Failure, pattern::Fuel, random::Random};
+use super::{Flags, dialect::Dialect, failure::Failure, pattern::Fuel, random::Random};
 use crate::{
     generation::Generation,
     resp::{Protocol, Reply},
@@ -122,6 +122,16 @@ impl ScriptContext {
     pub(super) fn of(lua: &Lua) -> Rc<ScriptContext> {
         let context = lua.app_data_ref::<Rc<ScriptContext>>();
         Rc::clone(&context.expect("the context is put there before the sandbox loads"))
+    }
+
+    /// Returns the error raised in an endless script or function when it is killed.
+    pub(super) fn killed_text(&self) -> &'static str {
+        let is_function = self.tail.get().chunk == Dialect::Functions.chunk();
+        match (self.generation.get().is_valkey(), is_function) {
+            (false, _) => "ERR Script killed by user with SCRIPT KILL...",
+            (true, false) => "ERR Script killed by user with SCRIPT KILL.",
+            (true, true) => "ERR Script killed by user with FUNCTION KILL.",
+        }
     }
 
     /// Resets the state for a new script.

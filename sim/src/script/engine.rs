@@ -17,7 +17,6 @@ use super::{
     convert::{text_field, to_reply},
     dialect::Dialect,
     error_table::is_counted,
-    failure::KILLED,
     library::Header,
     register_function::check_all,
     registry::keep,
@@ -445,7 +444,15 @@ impl Engine {
                 };
                 let Tail { chunk, line } = self.context.tail.get();
                 Ok(located.unwrap_or_else(|| {
-                    (self.generation.placed((KILLED, false), name, &format!("@{chunk}"), line), false)
+                    (
+                        self.generation.placed(
+                            (self.context.killed_text(), false),
+                            name,
+                            &format!("@{chunk}"),
+                            line,
+                        ),
+                        false,
+                    )
                 }))
             }
             // The error handler returns a table.

@@ -56,6 +56,3 @@ pub(super) fn fault(err: &mlua::Error) -> Failure {
         other => Failure::Library(other.to_string()),
     }
 }
-
-/// Error raised in an endless script when it is killed.
-pub(super) const KILLED: &str = "ERR Script killed by user with SCRIPT KILL...";

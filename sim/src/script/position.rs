@@ -5,7 +5,7 @@ use mlua::{Lua, Value};
 use super::{
     context::{ScriptContext, Tail},
     error_table::{counted_table, reply_table},
-    failure::{Failure, KILLED, fault},
+    failure::{Failure, fault},
 };
 use crate::resp::quotable;
 
@@ -117,7 +117,7 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
             Failure::Reply(text) => reply_table(lua, &text)?,
             Failure::Called(text) => counted_table(lua, &text)?,
             Failure::Library(text) => reply_table(lua, &format!("ERR {text}"))?,
-            Failure::Killed => reply_table(lua, KILLED)?,
+            Failure::Killed => reply_table(lua, ScriptContext::of(lua).killed_text())?,
         },
         other => {
             let mut text = match &other {

@@ -9,6 +9,7 @@ use crate::{
     effect::{Class, Effects, Touch},
     env::Env,
     event::ConnId,
+    generation::Generation,
     keyspace::{Found, Kind},
     node::{active_expiry::Purpose, clients::BlockedOn},
     resp::Reply,
@@ -101,7 +102,7 @@ impl Server {
         let Some(blocked) = session.blocked.as_ref().filter(|_| !session.closing) else { return };
         let (db, args) = (session.db, blocked.args.clone());
         let Ok(spec) = find_in(&self.node.config, &args) else { return };
-        if !waits_for(spec, kind) {
+        if !waits_for(spec, kind, self.node.config.generation) {
             return;
         }
         let mut effects = Effects::default();
@@ -136,12 +137,15 @@ impl Server {
 
 /// Returns true if a blocking command is to run again for a key with a value of type `kind` or with
 /// no value. Most commands continue to wait while the key has another type. XREADGROUP, the only
-/// writing command of its group, also runs when the stream no longer exists.
-fn waits_for(spec: &Spec, kind: Option<Kind>) -> bool {
+/// writing command of its group, also runs when the stream no longer exists, from Redis 7.0 on.
+fn waits_for(spec: &Spec, kind: Option<Kind>, generation: Generation) -> bool {
     match spec.group {
         Group::List => kind == Some(Kind::List),
         Group::SortedSet => kind == Some(Kind::SortedSet),
-        Group::Stream => kind == Some(Kind::Stream) || spec.flags.contains(Flags::WRITE),
+        Group::Stream => {
+            kind == Some(Kind::Stream)
+                || spec.flags.contains(Flags::WRITE) && generation != Generation::Redis62
+        }
         _ => false,
     }
 }

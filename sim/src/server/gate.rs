@@ -10,6 +10,7 @@ use crate::{
     },
     env::Env,
     event::ConnId,
+    generation::Feature,
     node::{PauseMode, Receiving, clients::Role},
     resp::{Protocol, Reply},
 };
@@ -55,6 +56,14 @@ impl Server {
         let found = find_for(&self.node, args);
         if let Some(session) = self.node.clients.sessions.get_mut(conn) {
             session.last_command = found.as_ref().map_or("NULL", |spec| spec.name);
+        }
+        let may_be_strange = found.as_ref().is_ok_and(|spec| spec.flags.contains(Flags::NO_AUTH));
+        if self.node.config.generation.has(Feature::EarlyAuth)
+            && !may_be_strange
+            && self.node.clients.sessions.get(conn).is_some_and(|session| !session.authenticated)
+            && !self.node.acl.admits_strangers()
+        {
+            return self.refuse(conn, None, Error::NO_AUTH);
         }
         let spec = match found {
             Ok(spec) if spec.accepts(self.node.config.generation, args.len()) => spec,
@@ -133,7 +142,9 @@ impl Server {
         let node = &mut self.node;
         let session = node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
         // A queue may use up any amount of memory by itself.
-        let queuing = session.transaction.is_some() && !flags.contains(Flags::ENDS_TRANSACTION);
+        let queuing = !node.config.generation.has(Feature::QueueBeyondMemory)
+            && session.transaction.is_some()
+            && !flags.contains(Flags::ENDS_TRANSACTION);
         if flags.contains(Flags::DEBUGS)
             && !node.config.security.enable_debug_command.allows(session.is_local())
         {
@@ -147,8 +158,11 @@ impl Server {
         if !session.authenticated && !node.acl.admits_strangers() && !flags.contains(Flags::NO_AUTH) {
             return Err(Error::NO_AUTH.into());
         }
-        if session.transaction.is_some() && flags.contains(Flags::NO_MULTI) {
-            return Err(Error::NOT_IN_MULTI.into());
+        let generation = node.config.generation;
+        let is_barred = flags.contains(Flags::NO_MULTI)
+            || spec.name == "client|reply" && generation.has(Feature::NoReplyModesInMulti);
+        if session.transaction.is_some() && is_barred {
+            return Err(Error::not_in_multi(spec.name, generation).into());
         }
         // The master's stream is executed whatever the state of this node.
         let obeys = session.role == Role::Master;
@@ -211,10 +225,7 @@ impl Server {
     /// so that it will not run.
     fn refuse(&mut self, conn: ConnId, spec: Option<&'static Spec>, error: Error) -> Passage {
         let session = self.node.clients.sessions.get_mut(conn).expect("the gate is for live connections");
-        let mut error = error;
-        if self.node.config.generation.is_valkey() && error.0.contains(" Redis is ") {
-            error = Error(error.0.replace(" Redis is ", " Valkey is ").into());
-        }
+        let mut error = error.worded(self.node.config.generation);
         if spec.is_some_and(|spec| spec.flags.contains(Flags::RUNS_QUEUE)) {
             self.node.clients.discard(conn);
             error = Error::exec_aborted(&error);

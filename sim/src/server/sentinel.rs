@@ -97,8 +97,8 @@ impl Server {
 /// or if no rule was ever given. (Redis writes a line for the default user in the latter case,
 /// too.)
 fn lines_of_users(acl: &Acl, config: &Config) -> Vec<String> {
-    let present = lines(acl, Table::Sentinel);
+    let present = lines(acl, Table::Sentinel(config.generation));
     let is_plain = config.security.users.is_empty()
-        && present == lines(&Acl::new(&config.security.requirepass), Table::Sentinel);
+        && present == lines(&Acl::new(&config.security.requirepass), Table::Sentinel(config.generation));
     if config.security.aclfile.is_empty() && !is_plain { present } else { Vec::new() }
 }

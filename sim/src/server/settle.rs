@@ -12,6 +12,7 @@ use crate::{
     },
     env::{Env, Observation},
     event::ConnId,
+    generation::Feature,
     glob::matches,
     keyspace::{Db, ExpiryRule},
     resp::Reply,
@@ -36,6 +37,8 @@ struct Batch<'a> {
     by: Option<ConnId>,
     command_ends: &'a [(usize, usize)],
     resubscribed: &'a [Resubscription],
+    /// Set if all pushes to this client come after the reply.
+    pushes_last: bool,
 }
 
 impl<'a> Batch<'a> {
@@ -52,6 +55,9 @@ impl<'a> Batch<'a> {
         let command = self.command_ends.partition_point(|&end| is_past(end));
         let later = &self.resubscribed[self.resubscribed.partition_point(|change| is_past(change.at))..];
         let command = (command < self.command_ends.len()).then_some(command);
+        if self.pushes_last {
+            return Some(Author { conn: self.by?, command: None, after_reply: true, later });
+        }
         // A push that comes before the reply of a single command is sent immediately, so it needs
         // no author.
         let conn = self.by.filter(|_| command.is_some() || after_reply)?;
@@ -93,7 +99,12 @@ impl Server {
         }
         let mut cached = effects.cached.into_iter().peekable();
         let mut published = effects.published.into_iter().enumerate().peekable();
-        let batch = Batch { by, command_ends: &effects.command_ends, resubscribed: &effects.resubscribed };
+        let batch = Batch {
+            by,
+            command_ends: &effects.command_ends,
+            resubscribed: &effects.resubscribed,
+            pushes_last: self.node.config.generation.has(Feature::PushesLast),
+        };
         for (at, touch) in effects.touched.iter().enumerate() {
             while let Some((number, (_, message))) = published.next_if(|(_, (before, _))| *before <= at) {
                 self.deliver(env, message, batch.at_message(number), &mut own);

@@ -214,6 +214,8 @@ pub(in crate::commands) fn note(node: &mut Node, env: &Env, conn: ConnId, refusa
         context,
         object,
         username,
+        id: 0,
+        since_ms: 0,
         at_ms: env.wall.as_millis(),
         client: client.trim_ascii_end().to_vec().into(),
     };

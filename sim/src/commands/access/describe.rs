@@ -7,12 +7,13 @@ use super::{
 use crate::{
     acl::{Commands, KeyPattern, Selector, User},
     commands::Categories,
+    generation::Generation,
     resp::{quotable, quoted},
 };
 
 /// Writes a user as in ACL LIST, without the word `user` and the name.
 pub(in crate::commands) fn describe(user: &User, table: Table) -> Vec<u8> {
-    let mut words: Vec<Vec<u8>> = flags(user).iter().map(|flag| flag.as_bytes().to_vec()).collect();
+    let mut words: Vec<Vec<u8>> = flags(user, table).iter().map(|flag| flag.as_bytes().to_vec()).collect();
     words.extend(user.passwords.iter().map(|digest| format!("#{digest}").into_bytes()));
     words.push(rules_of_selector(&user.root, table));
     words.extend(
@@ -22,13 +23,19 @@ pub(in crate::commands) fn describe(user: &User, table: Table) -> Vec<u8> {
 }
 
 /// Returns the flags of a user: its properties besides permissions.
-pub(in crate::commands) fn flags(user: &User) -> Vec<&'static str> {
+pub(in crate::commands) fn flags(user: &User, table: Table) -> Vec<&'static str> {
+    // Older servers name only what a rule has set; Valkey 9.1 checks all values.
+    let sanitizes = match table.generation() {
+        Generation::Redis62 | Generation::Redis70 => user.sanitizes,
+        Generation::Redis82 | Generation::Valkey81 => user.sanitizes.or(Some(true)),
+        Generation::Valkey91 => None,
+    };
     let all = [
         (user.enabled, "on"),
         (!user.enabled, "off"),
         (user.nopass, "nopass"),
-        (user.sanitizes == Some(false), "skip-sanitize-payload"),
-        (user.sanitizes == Some(true), "sanitize-payload"),
+        (sanitizes == Some(false), "skip-sanitize-payload"),
+        (sanitizes == Some(true), "sanitize-payload"),
     ];
     all.into_iter().filter_map(|(is, flag)| is.then_some(flag)).collect()
 }

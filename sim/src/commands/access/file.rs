@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "user a on resetchannels -@all (~x resetchannels -@all +get)",
+                "user a on sanitize-payload resetchannels -@all (~x resetchannels -@all +get)",
                 "user default off sanitize-payload resetchannels -@all"
             ]
         );

@@ -24,8 +24,8 @@ pub(super) use rules::{apply, has_spaces, merge_selectors};
 pub enum Table {
     /// The commands of a node with data, of this generation of servers.
     Data(Generation),
-    /// The commands of a Sentinel.
-    Sentinel,
+    /// The commands of a Sentinel of this generation.
+    Sentinel(Generation),
 }
 
 /// A command or subcommand with the id that permissions use.
@@ -38,7 +38,13 @@ struct Known {
 impl Table {
     /// Returns the table of this node.
     pub fn of(node: &Node) -> Table {
-        if node.sentinel.is_some() { Table::Sentinel } else { Table::Data(node.config.generation) }
+        let of = if node.sentinel.is_some() { Table::Sentinel } else { Table::Data };
+        of(node.config.generation)
+    }
+
+    fn generation(self) -> Generation {
+        let (Table::Data(generation) | Table::Sentinel(generation)) = self;
+        generation
     }
 
     /// Returns every command and subcommand, each container before its subcommands.
@@ -53,7 +59,7 @@ impl Table {
         static SENTINEL: LazyLock<Vec<Known>> = LazyLock::new(|| known(sentinel::known()));
         match self {
             Table::Data(generation) => &DATA[generation as usize],
-            Table::Sentinel => &SENTINEL,
+            Table::Sentinel(_) => &SENTINEL,
         }
     }
 

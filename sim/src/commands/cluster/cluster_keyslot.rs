@@ -6,6 +6,7 @@ use super::with;
 use crate::{
     cluster::key_slot,
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::Generation,
     resp::Reply,
 };
 
@@ -22,6 +23,8 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
-    with(ctx, |_, _, _| ())?;
+    if ctx.node.config.generation != Generation::Valkey91 {
+        with(ctx, |_, _, _| ())?;
+    }
     Ok(i64::from(key_slot(&args[2])).into())
 }

@@ -25,9 +25,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len() > 5 {
         return Err(Error::subcommand("CLUSTER", &args[1]));
     }
+    let what_of = if ctx.node.config.generation.is_before_7_2() { "TCP " } else { "" };
     let number = |word: &Bytes, what: &str| {
         let text = String::from_utf8_lossy(word).into_owned();
-        integer(word).map_err(|_| Error(format!("ERR Invalid TCP {what} port specified: {text}").into()))
+        integer(word).map_err(|_| Error(format!("ERR Invalid {what_of}{what} port specified: {text}").into()))
     };
     let port = number(&args[3], "base")?;
     let bus_port = args.get(4).map_or(Ok(port.saturating_add(10_000)), |word| number(word, "bus"))?;

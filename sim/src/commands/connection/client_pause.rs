@@ -32,8 +32,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     };
     let ms = integer(&args[2]).map_err(|_| Error::of("ERR timeout is not an integer or out of range"))?;
     let ms = u64::try_from(ms).map_err(|_| Error::of("ERR timeout is negative"))?;
-    // The server adds the current time; a sum beyond 64 bits is in the past.
+    // The server adds the current time. Before Redis 7.2, a sum beyond 64 bits was in the past.
     let fits = i64::try_from(ms).is_ok_and(|ms| ctx.now_ms.checked_add(ms).is_some());
+    if !fits && !ctx.node.config.generation.is_before_7_2() {
+        return Err(Error::of("ERR timeout is out of range"));
+    }
     let mut until = ctx.env.monotonic + Duration::from_millis(if fits { ms } else { 0 });
     // A second pause neither shortens nor weakens the first.
     if let Some((sooner, stricter)) = ctx.node.paused {

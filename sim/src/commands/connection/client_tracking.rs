@@ -9,6 +9,7 @@ use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer, printable},
     effect::{Cached, Consent, Tracking},
     event::ConnId,
+    generation::Generation,
     resp::Reply,
 };
 
@@ -51,6 +52,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if let Some((0, error)) = overlap {
         return Err(error);
     }
+    if let Some((_, error)) = overlap.as_ref().filter(|_| ctx.node.config.generation == Generation::Valkey91)
+    {
+        return Err(error.clone());
+    }
     let mut prefixes = options.broadcast.then_some(known);
     if let Some(prefixes) = &mut prefixes {
         if options.prefixes.is_empty() {
@@ -68,7 +73,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     ctx.node.clients.track(ctx.conn, tracking.clone(), options.redirect);
     ctx.effects.cache(Cached::TrackingChanged(Some(tracking)));
     // If new prefixes overlap each other, only an overlap of the first one is refused. For the
-    // others the server replies with an error, and accepts them.
+    // others most servers reply with an error, and accept them.
     Ok(match overlap {
         Some((_, error)) => Reply::Several(vec![error.into(), Reply::OK]),
         None => Reply::OK,

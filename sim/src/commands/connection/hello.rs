@@ -47,9 +47,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         };
     }
     if !ctx.session().authenticated {
-        return Err(Error::of(
-            "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO AUTH <user> \
-             <pass> option can be used to authenticate the client and select the RESP protocol version at the same time",
+        let version = if ctx.node.config.generation.is_before_7_2() { "" } else { "<proto> " };
+        return Err(Error(
+            format!(
+                "NOAUTH HELLO must be called with the client already authenticated, otherwise the HELLO {version}AUTH \
+                 <user> <pass> option can be used to authenticate the client and select the RESP protocol version at \
+                 the same time"
+            )
+            .into(),
         ));
     }
     let session = ctx.session();

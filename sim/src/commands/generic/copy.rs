@@ -33,7 +33,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         }
     }
     if ctx.node.cluster.is_some() && db != ctx.db {
-        return Err(Error::of("ERR Copying to another database is not allowed in cluster mode"));
+        return Err(match ctx.node.config.generation.is_before_7_2() {
+            true => Error::of("ERR Copying to another database is not allowed in cluster mode"),
+            false => Error::DB_OUT_OF_RANGE,
+        });
     }
     if source == destination && db == ctx.db {
         return Err(Error::SAME_OBJECT);

@@ -25,7 +25,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let may_follow = access::may_follow(ctx, &SPEC, args);
-    let options = SortOptions::parse(&args[2..], true, may_follow, ctx.node.cluster.is_some())?;
+    let options = SortOptions::parse(ctx, args, true, may_follow)?;
     let sorted = options.sorted(ctx, &args[1])?;
     let Some(destination) = options.store else {
         return Ok(Reply::Array(sorted.into_iter().map(Reply::from).collect()));

@@ -23,8 +23,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let may_follow = access::may_follow(ctx, &SPEC, args);
-    let sorted = SortOptions::parse(&args[2..], false, may_follow, ctx.node.cluster.is_some())?
-        .sorted(ctx, &args[1])?;
+    let sorted = SortOptions::parse(ctx, args, false, may_follow)?.sorted(ctx, &args[1])?;
     Ok(Reply::Array(sorted.into_iter().map(Reply::from).collect()))
 }
 

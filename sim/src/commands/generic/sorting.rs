@@ -6,7 +6,9 @@ use bytes::Bytes;
 
 use crate::{
     blob::Blob,
+    cluster::{key_slot, pattern_slot},
     commands::{Ctx, Error, Origin, double::sortable, integer, partial_sort::partial_sort_by},
+    generation::Feature,
     keyspace::{SortedSet, Value},
 };
 
@@ -33,13 +35,23 @@ enum Weight {
 impl SortOptions {
     /// Parses the options. STORE needs `may_store`. Patterns that build names from the elements
     /// need `may_follow`, the permission to read any key. In a cluster such a key may be on another
-    /// node.
+    /// node; older servers refuse every pattern there.
     pub(super) fn parse(
-        options: &[Bytes],
+        ctx: &Ctx<'_>,
+        args: &[Bytes],
         may_store: bool,
         may_follow: bool,
-        in_cluster: bool,
     ) -> Result<SortOptions, Error> {
+        let (key, options) = (&args[1], &args[2..]);
+        let has_slots = ctx.node.config.generation.has(Feature::PatternSlots);
+        let may_be_elsewhere = |pattern: &[u8]| {
+            ctx.node.cluster.is_some() && !(has_slots && pattern_slot(pattern) == Some(key_slot(key)))
+        };
+        let elsewhere = |option: &str| {
+            let when =
+                if has_slots { " when keys formed by the pattern may be in different slots" } else { "" };
+            Error(format!("ERR {option} option of SORT denied in Cluster mode{when}.").into())
+        };
         let mut parsed = SortOptions {
             by: None,
             unsorted: false,
@@ -64,8 +76,8 @@ impl SortOptions {
                 b"by" => {
                     let by = next(&mut rest)?;
                     parsed.unsorted |= star(&by).is_none();
-                    if star(&by).is_some() && in_cluster {
-                        return Err(Error::of("ERR BY option of SORT denied in Cluster mode."));
+                    if star(&by).is_some() && may_be_elsewhere(&by) {
+                        return Err(elsewhere("BY"));
                     }
                     if star(&by).is_some() && !may_follow {
                         return Err(Error::of(
@@ -75,10 +87,11 @@ impl SortOptions {
                     parsed.by = Some(by);
                 }
                 b"get" => {
-                    parsed.get.push(next(&mut rest)?);
-                    if in_cluster {
-                        return Err(Error::of("ERR GET option of SORT denied in Cluster mode."));
+                    let get = next(&mut rest)?;
+                    if may_be_elsewhere(&get) && !(has_slots && *get == *b"#") {
+                        return Err(elsewhere("GET"));
                     }
+                    parsed.get.push(get);
                     if !may_follow {
                         return Err(Error::of(
                             "ERR GET option of SORT denied due to insufficient ACL permissions.",

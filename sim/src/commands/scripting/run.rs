@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::{borrowed_node::BorrowedNode, script_debug};
 use crate::{
     commands::{self, Ctx, Error, integer, permit, timing, transactions},
+    generation::Feature,
     node::{
         Busy,
         clients::{Blocked, BlockedOn},
@@ -143,7 +144,10 @@ fn run(
     borrowed.crosses_slots = flags.intersects(Flags::COMPAT.union(Flags::ALLOW_CROSS_SLOT_KEYS));
     borrowed.read_only = access == Access::ReadOnly || flags.contains(Flags::NO_WRITES);
     borrowed.out_of_memory = ctx.node.out_of_memory && !flags.contains(Flags::ALLOW_OOM);
-    if ctx.node.clients.tracking.trackers > 0 && ctx.node.clients.tracks_reads(ctx.conn) {
+    if !ctx.node.config.generation.has(Feature::ScriptReads)
+        && ctx.node.clients.tracking.trackers > 0
+        && ctx.node.clients.tracks_reads(ctx.conn)
+    {
         borrowed.declared.extend_from_slice(&args[3..3 + keys]);
     }
     let config = &ctx.node.config;

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     acl::Selector,
     commands::{Ctx, Error, Flags, Group, Keys, Spec, access},
+    generation::Generation,
     resp::Reply,
 };
 
@@ -23,13 +24,21 @@ pub(super) const SPEC: Spec = Spec {
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let Some(user) = ctx.node.acl.user(&args[2]) else { return Ok(Reply::Null) };
     let table = access::Table::of(ctx.node);
-    let flags = access::flags(user).into_iter().map(Reply::bulk).collect();
+    let flags = access::flags(user, table).into_iter().map(Reply::bulk).collect();
     let mut about = vec![
         (Reply::bulk("flags"), Reply::Set(flags)),
         (Reply::bulk("passwords"), Reply::Array(user.passwords.iter().map(Reply::bulk).collect())),
     ];
-    about.extend(permissions(&user.root, table));
-    let selectors = user.selectors.iter().map(|selector| Reply::Map(permissions(selector, table))).collect();
+    let has_databases = ctx.node.config.generation == Generation::Valkey91;
+    let permissions = |selector: &Selector| {
+        let mut permissions = permissions(selector, table);
+        if has_databases {
+            permissions.push((Reply::bulk("databases"), Reply::bulk("alldbs")));
+        }
+        permissions
+    };
+    about.extend(permissions(&user.root));
+    let selectors = user.selectors.iter().map(|selector| Reply::Map(permissions(selector))).collect();
     about.push((Reply::bulk("selectors"), Reply::Array(selectors)));
     Ok(Reply::Map(about))
 }

@@ -34,13 +34,14 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         _ => return Err(Error::subcommand("acl", &args[1])),
     };
     let now_ms = ctx.env.wall.as_millis();
-    let shown = ctx.node.acl.log.entries().take(count).map(|entry| show(entry, now_ms));
+    let is_old = ctx.node.config.generation.is_before_7_2();
+    let shown = ctx.node.acl.log.entries().take(count).map(|entry| show(entry, now_ms, is_old));
     Ok(Reply::Array(shown.collect()))
 }
 
-fn show(entry: &Entry, now_ms: i64) -> Reply {
+fn show(entry: &Entry, now_ms: i64, is_old: bool) -> Reply {
     let age = now_ms.saturating_sub(entry.at_ms) as f64 / 1000.0;
-    Reply::Map(vec![
+    let mut fields = vec![
         (Reply::bulk("count"), Reply::Integer(i64::try_from(entry.count).unwrap_or(i64::MAX))),
         (Reply::bulk("reason"), Reply::bulk(entry.reason.name())),
         (Reply::bulk("context"), Reply::bulk(entry.context)),
@@ -48,5 +49,14 @@ fn show(entry: &Entry, now_ms: i64) -> Reply {
         (Reply::bulk("username"), Reply::from(&entry.username)),
         (Reply::bulk("age-seconds"), Reply::Double(age)),
         (Reply::bulk("client-info"), Reply::from(&entry.client)),
-    ])
+    ];
+    if !is_old {
+        let id = i64::try_from(entry.id).unwrap_or(i64::MAX);
+        fields.extend([
+            (Reply::bulk("entry-id"), Reply::Integer(id)),
+            (Reply::bulk("timestamp-created"), Reply::Integer(entry.since_ms)),
+            (Reply::bulk("timestamp-last-updated"), Reply::Integer(entry.at_ms)),
+        ]);
+    }
+    Reply::Map(fields)
 }

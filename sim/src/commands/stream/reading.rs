@@ -90,8 +90,8 @@ impl<'a> Words<'a> {
     }
 
     /// Returns the maximum number of entries per stream after a wait.
-    pub(super) fn count_after_wait(&self) -> usize {
-        self.count.unwrap_or(AFTER_WAIT)
+    pub(super) fn count_after_wait(&self, generation: Generation) -> usize {
+        self.count.unwrap_or(if generation.is_before_7_2() { AFTER_WAIT } else { usize::MAX })
     }
 }
 

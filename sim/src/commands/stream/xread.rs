@@ -99,6 +99,7 @@ fn read(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
 fn resume(ctx: &mut Ctx<'_>, args: &[Bytes], words: &Words<'_>, key: Bytes) -> Result<Reply, Error> {
     let at = words.keys.iter().position(|waited| *waited == key).unwrap_or(0);
     let after = id(&words.ids[at], 0)?;
+    let count = words.count_after_wait(ctx.node.config.generation);
     // A blocked client does no lookup: no hit, no miss, and no `keymiss` event.
     let value = ctx.lookup_write(&key).map(|entry| Stream::of(&entry.value).ok_or(Error::WRONG_TYPE));
     let stream = value.transpose()?.filter(|stream| stream.log.last_id > after);
@@ -107,6 +108,11 @@ fn resume(ctx: &mut Ctx<'_>, args: &[Bytes], words: &Words<'_>, key: Bytes) -> R
         let wait = words.wait.ok_or(Error::SYNTAX)?;
         return Ok(ctx.wait(args, words.keys, wait, Reply::NullArray));
     };
-    let entries = stream.log.range(from, StreamId::MAX).take(words.count_after_wait()).map(entry).collect();
+    let entries: Vec<Reply> = stream.log.range(from, StreamId::MAX).take(count).map(entry).collect();
+    // Servers before Redis 7.2 reply without entries if all are gone again.
+    if entries.is_empty() && !ctx.node.config.generation.is_before_7_2() {
+        let wait = words.wait.ok_or(Error::SYNTAX)?;
+        return Ok(ctx.wait(args, words.keys, wait, Reply::NullArray));
+    }
     Ok(by_stream(ctx, vec![(key, entries)]))
 }

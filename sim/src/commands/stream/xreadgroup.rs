@@ -116,7 +116,8 @@ fn read(
     })
 }
 
-/// Continues after a wait, when one of the streams may have new entries, or is gone.
+/// Continues after a wait, when one of the streams may have new entries, or is gone. Servers before
+/// Redis 7.2 have errors of their own for this.
 fn resume(
     ctx: &mut Ctx<'_>,
     args: &[Bytes],
@@ -126,19 +127,29 @@ fn resume(
     repeated: &mut Vec<Vec<Bytes>>,
 ) -> Result<Reply, Error> {
     // A blocked client does no lookup: no hit, no miss, and no `keymiss` event.
-    let is_stream = ctx.lookup_write(&key).is_some_and(|entry| Stream::of(&entry.value).is_some());
-    if !is_stream {
-        return Err(Error::of("UNBLOCKED the stream key no longer exists"));
+    let has_words = ctx.node.config.generation.is_before_7_2();
+    let is_stream = ctx.lookup_write(&key).map(|entry| Stream::of(&entry.value).is_some());
+    match is_stream {
+        Some(true) => {}
+        _ if has_words => return Err(Error::of("UNBLOCKED the stream key no longer exists")),
+        Some(false) => return Err(Error::WRONG_TYPE),
+        None => return Err(no_group_to_read(&key, group)),
     }
     let Some((log, found)) = find(ctx, &key, group)? else {
-        return Err(Error::of("NOGROUP the consumer group this client was blocked on no longer exists"));
+        return Err(match has_words {
+            true => Error::of("NOGROUP the consumer group this client was blocked on no longer exists"),
+            false => no_group_to_read(&key, group),
+        });
     };
-    if log.last_id <= found.last_id {
+    let has_new =
+        log.last_id > found.last_id && (has_words || !log.is_empty() && log.top_id() > found.last_id);
+    if !has_new {
         let wait = words.wait.ok_or(Error::SYNTAX)?;
         return Ok(ctx.wait(args, words.keys, wait, Reply::NullArray));
     }
     greet(ctx, &key, words, [group, consumer], repeated)?;
-    let entries = deliver(ctx, &key, words, [group, consumer], words.count_after_wait(), repeated)?;
+    let count = words.count_after_wait(ctx.node.config.generation);
+    let entries = deliver(ctx, &key, words, [group, consumer], count, repeated)?;
     Ok(by_stream(ctx, vec![(key, entries)]))
 }
 
