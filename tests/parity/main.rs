@@ -6,10 +6,12 @@
 //! `LOCKSTORM_RECORD=1 cargo test -p lockstorm-sim --test parity <filter>` records the expected
 //! replies of the real server again.
 //!
-//! `LOCKSTORM_COMPARE=valkey-9.1 cargo test -p lockstorm-sim --test parity` plays every transcript
-//! of Redis 7.0 on the real server of another generation, and expects its replies of the simulator.
+//! `LOCKSTORM_COMPARE=redis-8.2,valkey-9.1 cargo test -p lockstorm-sim --test parity` plays every
+//! transcript of Redis 7.0 on the real servers of other generations, and expects their replies of
+//! the simulator (`compare.rs`).
 
 mod aof;
+mod compare;
 mod eviction;
 mod info;
 mod keys;
@@ -61,17 +63,8 @@ fn main() {
         format!("{server}::{}", name.display())
     };
     let mut trials = Vec::new();
-    if let Ok(name) = std::env::var("LOCKSTORM_COMPARE") {
-        let generation = Generation::named(&name).expect("LOCKSTORM_COMPARE names a generation");
-        files.retain(|path| generation_of(path).is_none());
-        trials.extend(files.into_iter().map(|path| {
-            Trial::test(named(&name, &path), move || {
-                let recorded = record_from(&path, generation)?;
-                let mut server = Simulated::start_as(generation, START_MS, &options(&path)?);
-                play_steps(&path, steps_of(&path, &recorded)?, &mut server)
-            })
-        }));
-        libtest_mimic::run(&arguments, trials).exit();
+    if let Ok(names) = std::env::var("LOCKSTORM_COMPARE") {
+        libtest_mimic::run(&arguments, compare::trials(&names, &root, &files)).exit();
     }
     if record {
         trials.extend(
@@ -186,12 +179,23 @@ fn options(path: &Path) -> Result<Vec<(String, String)>, Failed> {
 
 /// Plays a transcript; the error lists all differences with their lines.
 fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
-    play_steps(path, read(path)?, server)
+    let differences = differences_of(path, read(path)?, server)?;
+    let told: String = differences.into_iter().map(|one| one.told).collect();
+    if told.is_empty() { Ok(()) } else { Err(format!("\n{told}").into()) }
 }
 
-fn play_steps(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Result<(), Failed> {
+/// A step whose replies are not the expected ones.
+struct Difference {
+    /// The text of the step.
+    step: String,
+    /// The difference for a person, with its line.
+    told: String,
+}
+
+/// Plays steps; the error is that they cannot be played.
+fn differences_of(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Result<Vec<Difference>, Failed> {
     let mut ids = BTreeMap::new();
-    let mut differences = String::new();
+    let mut differences = Vec::new();
     let mut names = std::collections::BTreeSet::new();
     let mut exchanges = 0;
     'steps: for step in steps {
@@ -228,8 +232,10 @@ fn play_steps(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Result<(
         names.insert(name.clone());
         exchanges += 1;
         let mut tell = |wanted: &[String], got: &Received| {
-            let _ = writeln!(differences, "{}:{}: {}", path.display(), step.line, step.text);
-            let _ = writeln!(differences, "  expected {}\n  got      {}", wanted.join("\n  "), shown(got));
+            let place = format!("{}:{}: {}", path.display(), step.line, step.text);
+            let (wanted, got) = (wanted.join("\n  "), shown(got));
+            let told = format!("{place}\n  expected {wanted}\n  got      {got}\n");
+            differences.push(Difference { step: step.text.clone(), told });
         };
         for (expected, written) in &step.expected {
             let got = server.receive(name, PATIENCE);
@@ -259,10 +265,11 @@ fn play_steps(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Result<(
     for name in names {
         let silence = server.silence();
         if let got @ Received::Reply(_) = server.receive(&name, silence) {
-            let _ = writeln!(differences, "{}: unexpected on '{name}': {}", path.display(), shown(&got));
+            let told = format!("{}: unexpected on '{name}': {}\n", path.display(), shown(&got));
+            differences.push(Difference { step: format!("{name}<"), told });
         }
     }
-    if differences.is_empty() { Ok(()) } else { Err(format!("\n{differences}").into()) }
+    Ok(differences)
 }
 
 /// The ID of a connection; the first use asks the server for it.
@@ -291,15 +298,22 @@ fn shown(received: &Received) -> String {
 /// Plays a transcript on the real server and records its replies. Replies that already match the
 /// transcript keep their form, so that patterns remain.
 fn rewrite(path: &Path) -> Result<(), Failed> {
-    Ok(std::fs::write(path, record_from(path, generation_of(path).unwrap_or(REFERENCE))?)?)
+    Ok(std::fs::write(path, record_from(path, generation_of(path).unwrap_or(REFERENCE), PATIENCE)?)?)
 }
 
-/// Returns the transcript with the replies of the real server of a generation.
-fn record_from(path: &Path, generation: Generation) -> Result<String, Failed> {
+/// Returns the transcript with the replies of the real server of a generation, which counts as
+/// silent after `patience`.
+fn record_from(path: &Path, generation: Generation, patience: Duration) -> Result<String, Failed> {
     let mut server = real(path, generation)?;
     let mut ids = BTreeMap::new();
     let mut out = String::new();
-    for step in read(path)? {
+    let mut patience = patience;
+    let mut steps = read(path)?.into_iter().peekable();
+    while let Some(step) = steps.next() {
+        let received_next = match steps.peek().map(|next| &next.action) {
+            Some(Action::Receive(name)) => Some(name.clone()),
+            _ => None,
+        };
         let name = match &step.action {
             Action::Nothing | Action::Option(..) => None,
             Action::Sleep(ms) => {
@@ -311,7 +325,7 @@ fn record_from(path: &Path, generation: Generation) -> Result<String, Failed> {
                 None
             }
             Action::Follow(name) => {
-                server.follow(name, PATIENCE);
+                server.follow(name, patience);
                 None
             }
             Action::Disk { full } => {
@@ -335,16 +349,25 @@ fn record_from(path: &Path, generation: Generation) -> Result<String, Failed> {
         let mut replies = 0;
         loop {
             let wanted = expected.next();
+            if wanted.is_none() && replies > 0 && received_next.as_ref() == Some(name) {
+                break;
+            }
             // An expected reply may take its time. Further replies to a command arrive together
             // with the first; waiting for them would use up the TTLs that the next steps ask for.
-            let patience = match wanted {
-                Some(_) => PATIENCE,
+            let wait = match wanted {
+                Some(_) => patience,
                 None if replies == 0 => server.silence() * 2,
                 None => Duration::from_millis(2),
             };
             replies += 1;
-            let reply = match server.receive(name, patience) {
-                Received::Nothing => break,
+            let reply = match server.receive(name, wait) {
+                Received::Nothing => {
+                    // Replies that are out of step are not worth the wait.
+                    if wanted.is_some() {
+                        patience = patience.min(server.silence() * 4);
+                    }
+                    break;
+                }
                 Received::Closed => None,
                 Received::Reply(reply) => Some(reply),
             };
