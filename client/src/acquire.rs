@@ -23,7 +23,7 @@ use crate::route::Confirm;
 use crate::session::Session;
 use crate::spin::Spins;
 use crate::wait::{Caller, WaitLimit, Wanted, wait};
-use crate::wake::Subscription;
+use crate::wake::{HeldBack, Subscription};
 use crate::wire::{Slot, drift_margin};
 
 /// A request for a lock, from the call of the application until it is granted or given up.
@@ -348,10 +348,14 @@ impl<G: Got> Wanted for Acquisition<G> {
         Some(Subscription::to(&session.hub, kind.wakes(key, field)?, key.slot(), kind.wants_several()))
     }
 
-    fn held_back(&self) -> Option<Duration> {
-        // An owner that has a level already gets another one before all others.
-        let in_turns = || self.kind.wakes(&self.key, &self.field).filter(|wakes| wakes.in_turns);
-        self.session.hub.held_back(|| Some(in_turns().filter(|_| self.has_nothing())?.channel))
+    fn held_back(&self) -> Option<HeldBack> {
+        let hub = &self.session.hub;
+        // An owner that has a level gets another one before all others.
+        if !hub.knows_others() || !self.has_nothing() {
+            return None;
+        }
+        let wakes = self.kind.wakes(&self.key, &self.field).filter(|wakes| wakes.in_turns)?;
+        hub.held_back(&wakes.channel)
     }
 
     fn sleep(&mut self, busy: Sleep) -> Duration {

@@ -18,11 +18,11 @@ use crate::progress::Progress;
 use crate::route::Repeats;
 use crate::session::Session;
 use crate::task::answer_of;
-use crate::wake::{HELD_BACK_MAX, RoundTrip, Subscription};
+use crate::wake::{HeldBack, RoundTrip, Subscription};
 use crate::wire::Slot;
 use crate::work::Token;
 
-/// The least time of a caller that lets others come first. It is longer than [`HELD_BACK_MAX`].
+/// The least time of a caller that lets others come first. It is longer than they are let first.
 const PATIENT: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,8 +59,9 @@ pub(crate) trait Wanted: Send + 'static {
         None
     }
 
-    /// Returns the time of a request if waiters of other clients come first.
-    fn held_back(&self) -> Option<Duration> {
+    /// Returns the limits of a wait before the first request, if waiters of other clients come
+    /// first.
+    fn held_back(&self) -> Option<HeldBack> {
         None
     }
 
@@ -244,8 +245,17 @@ impl<T: Send + 'static> Caller<T> {
     }
 
     async fn get<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Result<Option<T>> {
-        if let Some(subscription) = self.line_up(wanted).await {
-            return Box::pin(self.look_after_messages(wanted, &subscription)).await;
+        if let Some(held_back) = self.held_back(wanted)
+            && let Some(subscription) = wanted.listen()
+        {
+            // Boxed because it is rare: it must not enlarge every acquisition.
+            let subscription = Box::pin(self.line_up(subscription, held_back)).await;
+            if self.has_given_up() {
+                return Ok(None);
+            }
+            if let Some(subscription) = subscription {
+                return Box::pin(self.look_after_messages(wanted, &subscription)).await;
+            }
         }
         let busy = match self.attempt(wanted).await? {
             Answer::Got(got) => return Ok(Some(got)),
@@ -258,25 +268,32 @@ impl<T: Send + 'static> Caller<T> {
         Box::pin(self.keep_asking(wanted, busy)).await
     }
 
-    /// Lets the waiters of other clients come first that the last release has woken, if this client
-    /// knows of any and the caller has the time. Returns the confirmed subscription by which this
-    /// waiter has counted them.
-    async fn line_up<W: Wanted<Got = T>>(&mut self, wanted: &mut W) -> Option<Subscription> {
-        if self.limit == WaitLimit::NoWait || self.end.is_some_and(|end| end < self.begun + PATIENT) {
-            return None;
-        }
-        let round_trip = wanted.held_back()?;
-        let subscription = wanted.listen()?;
+    /// Returns the limits of a wait before the first request, if others come first and the caller has
+    /// the time.
+    fn held_back<W: Wanted<Got = T>>(&self, wanted: &W) -> Option<HeldBack> {
+        let has_time = self.end.is_none_or(|end| end >= self.begun + PATIENT);
+        if has_time && self.limit != WaitLimit::NoWait { wanted.held_back() } else { None }
+    }
+
+    /// Lets the waiters of other clients come first that the last release has woken. Returns the
+    /// subscription by which this waiter counts them, if the server has confirmed it.
+    async fn line_up(
+        &mut self,
+        subscription: Subscription,
+        HeldBack { round_trip, until }: HeldBack,
+    ) -> Option<Subscription> {
         let env = self.session.ctx.env.clone();
-        let limit = env.now() + HELD_BACK_MAX;
-        // Boxed because it is rare: it must not enlarge every acquisition.
-        let turn = Box::pin(subscription.first_turn(round_trip));
-        let is_confirmed = tokio::select! {
-            biased;
-            is_confirmed = within(&*env, limit, turn) => is_confirmed?,
-            () = self.given_up() => false,
+        // The time in which a request must be answered runs already, and is for the request.
+        let limit = until.min(self.begun + self.session.config.call_timeout / 4);
+        let is_confirmed = {
+            let turn = pin!(subscription.first_turn(round_trip));
+            tokio::select! {
+                biased;
+                is_confirmed = within(&*env, limit, turn) => is_confirmed.unwrap_or(false),
+                () = self.given_up() => false,
+            }
         };
-        is_confirmed.then_some(subscription)
+        (is_confirmed && subscription.refusal().is_none()).then_some(subscription)
     }
 
     /// Attempts again after each message and each sleep, until a grant or until the caller gives

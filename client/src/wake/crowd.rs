@@ -27,8 +27,8 @@ use crate::env::{Env, Monotonic, draw};
 /// The maximum number of channels that are remembered.
 const MOST: usize = 1024;
 
-/// The longest time for which a client that wants a lock again lets others come first.
-pub(crate) const HELD_BACK_MAX: Duration = Duration::from_millis(500);
+/// The longest time that others are assumed to need before a client that wants a lock again.
+const HELD_BACK_MAX: Duration = Duration::from_millis(250);
 
 /// The other clients that wait at each channel, known from the last release by this client.
 #[derive(Default)]
@@ -54,6 +54,15 @@ pub(crate) struct Pace {
     pub(super) period: Duration,
     /// The time of a request.
     pub(super) round_trip: Duration,
+}
+
+/// A wait for the first turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct HeldBack {
+    /// The time of a request.
+    pub(crate) round_trip: Duration,
+    /// The time at which the wait ends at the latest.
+    pub(crate) until: Monotonic,
 }
 
 /// The state of this client's subscription to a channel when it releases the lock.
@@ -139,10 +148,13 @@ impl Crowds {
         self.others.is_empty()
     }
 
-    /// Returns the time of a request if others come first.
-    pub(super) fn held_back(&self, channel: &str, now: Monotonic) -> Option<Duration> {
+    /// Returns the limits of a wait for the first turn, if others come first.
+    pub(super) fn held_back(&self, channel: &str, now: Monotonic) -> Option<HeldBack> {
         let crowd = self.others.get(channel).filter(|crowd| crowd.number > 0 && now < crowd.first_until)?;
-        Some(crowd.pace?.round_trip)
+        let Pace { period, round_trip } = crowd.pace?;
+        // Twice the time that the others need: their holds differ.
+        let until = crowd.first_until + period.saturating_mul(crowd.number).min(HELD_BACK_MAX);
+        Some(HeldBack { round_trip, until })
     }
 }
 
@@ -230,7 +242,8 @@ mod tests {
         crowds.paced("c", pace);
         assert_eq!(crowds.held_back("c", NOW), None, "the pace is for the next release");
         crowds.released("c", 4, Listening::No, NOW);
-        for (later, held_back) in [(0, Some(ms(1))), (29, Some(ms(1))), (30, None)] {
+        let held_back = Some(HeldBack { round_trip: ms(1), until: NOW + ms(60) });
+        for (later, held_back) in [(0, held_back), (29, held_back), (30, None)] {
             assert_eq!(crowds.held_back("c", NOW + ms(later)), held_back, "{later}");
         }
         assert_eq!(crowds.held_back("other", NOW), None);

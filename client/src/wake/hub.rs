@@ -3,13 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::pin::pin;
 use std::sync::{Arc, Mutex, Weak};
-use std::time::Duration;
 
 use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::channel::{Channel, Wakes};
-use super::crowd::{Crowds, Listening, Pace};
+use super::crowd::{Crowds, HeldBack, Listening, Pace};
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -113,14 +112,17 @@ impl Hub {
         locked(&self.state).crowds.ahead(name, passed)
     }
 
-    /// Returns the time of a request if waiters of other clients come first. `name` is called only
-    /// if this client knows of waiters at any channel.
-    pub(crate) fn held_back(&self, name: impl FnOnce() -> Option<String>) -> Option<Duration> {
-        let crowds = &locked(&self.state).crowds;
-        if crowds.is_empty() {
-            return None;
-        }
-        crowds.held_back(&name()?, self.env.now())
+    /// Returns true if this client knows of waiters of other clients at any channel.
+    pub(crate) fn knows_others(&self) -> bool {
+        !locked(&self.state).crowds.is_empty()
+    }
+
+    /// Returns the limits of a wait for the first turn, if waiters of other clients come first. If
+    /// this client has waiters, a new one queues behind them as always.
+    pub(crate) fn held_back(&self, name: &str) -> Option<HeldBack> {
+        let now = self.env.now();
+        let state = locked(&self.state);
+        if state.channels.contains_key(name) { None } else { state.crowds.held_back(name, now) }
     }
 
     /// Has every channel listened to at the node that has it now.

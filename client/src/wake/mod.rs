@@ -14,6 +14,6 @@ mod hub;
 mod subscription;
 
 pub(crate) use channel::{Wake, Wakes};
-pub(crate) use crowd::{HELD_BACK_MAX, RoundTrip};
+pub(crate) use crowd::{HeldBack, RoundTrip};
 pub(crate) use hub::Hub;
 pub(crate) use subscription::Subscription;

@@ -297,6 +297,20 @@ mod tests {
         assert_eq!(woken, Some(WokenBy::Message), "two messages have passed");
     }
 
+    /// A new request of a client that has waiters queues behind them, and does not count messages in
+    /// their place.
+    #[tokio::test]
+    async fn a_client_that_has_waiters_is_not_held_back() {
+        let hub = hub();
+        hub.paced("c", Pace { period: SLOW, round_trip: SLOW });
+        hub.released("c", 4, hub.listening("c"));
+        assert!(hub.held_back("c").is_some());
+        let waiter = join(&hub);
+        assert_eq!(hub.held_back("c"), None);
+        drop(waiter);
+        assert!(hub.held_back("c").is_some());
+    }
+
     /// A client that knows of no others asks immediately. So does a client of a kind without turns,
     /// whose message serves one waiter or a number of them.
     #[tokio::test]

@@ -131,7 +131,8 @@ impl Serve {
             },
         };
         let read = |path: &str| files.read(path).map(Bytes::from).map_err(|error| format!("{path}: {error}"));
-        let table = if self.sentinel { Table::Sentinel } else { Table::Data(config.generation) };
+        let of = if self.sentinel { Table::Sentinel } else { Table::Data };
+        let table = of(config.generation);
         configured(&config, table, read)
             .map_err(|wrong| miette!("{wrong}"))
             .wrap_err("the ACL users cannot be created")?;
