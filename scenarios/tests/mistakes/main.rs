@@ -545,6 +545,8 @@ fn drivers_addresses_and_disks_are_of_those_that_have_them() {
     let text = GOOD.replace("[client.c1]", &format!("{unrelated}[address.vip]\n[client.c1]"));
     let moved = |to: &str| format!("move_address = {{ address = \"vip\", to = {to} }}");
     check(&text.replace("crash = \"redis\"", &moved("«\"b\"»")), "no lock lives on b");
+    check(&text.replace("crash = \"redis\"", &moved("«\"@any-node\"»")), "no lock lives on b");
+    with("[client.c1]", &format!("{unrelated}[client.c1]\nnodes = [«\"b\"»]"), "no lock lives on b");
     let replica = text.replace("[node.b]", "[node.b]\nreplica_of = \"redis\"");
     parse("my.toml", &replica.replace("crash = \"redis\"", &moved("\"b\"")))
         .expect("a replica of the lock's node");

@@ -1,5 +1,7 @@
 //! Addresses that belong to no host: of a proxy, a virtual IP or a name in the DNS.
 
+use std::collections::BTreeSet;
+
 use indexmap::IndexMap;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -40,22 +42,21 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
             let known = nodes.iter().map(String::as_str);
             return Err(Mistake::unknown(name.span(), "node", name.as_str(), known));
         }
-        address.points_to.iter().try_for_each(|to| check_lock_lives(scenario, to))?;
+        let lives = |to: &Name| check_lock_lives(scenario, to, &scenario.members(to.as_str()));
+        address.points_to.iter().try_for_each(lives)?;
     }
     Ok(())
 }
 
-/// Checks that a lock lives on the node that an address leads to: grants of another node would be
-/// judged by no checker.
-fn check_lock_lives(scenario: &Scenario, node: &Name) -> Result<(), Mistake> {
-    let host = scenario.members(node.as_str()).into_iter().next();
-    let master = scenario.first_master_of(host.as_deref().unwrap_or(node.as_str()));
-    if scenario.lock.values().any(|lock| scenario.lock_masters(lock).contains(&master)) {
-        return Ok(());
-    }
-    let message =
-        format!("no lock lives on {}: name a node of a lock, or one of its replicas", node.as_str());
-    Err(Mistake::at(node.span(), message))
+/// Checks that a lock lives on these nodes, to which a client or an address leads: grants of another
+/// node would be judged by no checker. `name` is written for them in the file.
+pub(super) fn check_lock_lives(scenario: &Scenario, name: &Name, nodes: &[String]) -> Result<(), Mistake> {
+    let masters: BTreeSet<String> =
+        scenario.lock.values().flat_map(|lock| scenario.lock_masters(lock)).collect();
+    let is_other = |node: &&String| !masters.contains(&scenario.first_master_of(node));
+    let Some(other) = nodes.iter().find(is_other) else { return Ok(()) };
+    let message = format!("no lock lives on {other}: name a node of a lock, or one of its replicas");
+    Err(Mistake::at(name.span(), message))
 }
 
 impl Scenario {
@@ -79,7 +80,8 @@ pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), M
     };
     match moved.to.as_ref().map_or(&[][..], Hosts::names) {
         [name] if one(name) => match name.as_str().parse() {
-            Ok(Selector::Named(_)) => check_lock_lives(scenario, name),
+            Ok(Selector::Named(host)) => check_lock_lives(scenario, name, &scenario.members(&host)),
+            Ok(Selector::AnyNode) => check_lock_lives(scenario, name, &scenario.hosts_of_nodes()),
             _ => Ok(()),
         },
         [name, ..] => {

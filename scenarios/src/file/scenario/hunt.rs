@@ -136,6 +136,17 @@ pub(super) fn check_claim(text: &str, variants: &[Variant]) -> Result<(), Mistak
 }
 
 impl Hunt {
+    /// Returns true if one of the hosts that faults may hit is a replica.
+    fn can_promote(&self, scenario: &Scenario) -> bool {
+        let replicas = scenario.replicas_to_promote();
+        let has_one = |name: &Name| match name.as_str().parse() {
+            Ok(Selector::Nodes) => !replicas.is_empty(),
+            Ok(Selector::Named(host)) => scenario.members(&host).iter().any(|host| replicas.contains(host)),
+            _ => false,
+        };
+        self.of.as_ref().map_or(!replicas.is_empty(), |of| of.names().iter().any(has_one))
+    }
+
     /// Checks the values that a type does not check.
     fn wrong(&self, scenario: &Scenario) -> Result<(), Wrong> {
         if !(1..=FAULTS_MAX).contains(&self.faults) {
@@ -148,10 +159,6 @@ impl Hunt {
         let twice = self.kinds.iter().enumerate().find(|(at, kind)| self.kinds[..*at].contains(kind));
         if let Some((_, kind)) = twice {
             return Err(Wrong::at("kinds", format!("`{}` is listed twice", word(kind))));
-        }
-        if self.kinds.contains(&HuntedKind::Promote) && scenario.replicas_to_promote().is_empty() {
-            let message = "there is no replica to promote: a node with `replica_of`, outside a cluster";
-            return Err(Wrong::at("kinds", message));
         }
         if self.of.as_ref().is_some_and(|of| of.names().is_empty()) {
             return Err(Wrong::at("of", "a hunt needs a host, such as \"@clients\""));
@@ -168,16 +175,18 @@ impl Hunt {
             )
         };
         let names = self.of.iter().flat_map(|of| of.names());
-        match names.map(|name| name.as_str()).find(|name| !is_fixed(name)) {
-            None => Ok(()),
-            Some(role) => {
-                let message = format!(
-                    "a hunt tries each host by itself, so `{role}` selects nothing: name hosts, or say \
-                     `@nodes`, `@clients` or `@sentinels`"
-                );
-                Err(Wrong::at("of", message))
-            }
+        if let Some(role) = names.map(|name| name.as_str()).find(|name| !is_fixed(name)) {
+            let message = format!(
+                "a hunt tries each host by itself, so `{role}` selects nothing: name hosts, or say \
+                 `@nodes`, `@clients` or `@sentinels`"
+            );
+            return Err(Wrong::at("of", message));
         }
+        if self.kinds.contains(&HuntedKind::Promote) && !self.can_promote(scenario) {
+            let message = "the hosts of the hunt have no replica to promote: a node with `replica_of`, outside a cluster";
+            return Err(Wrong::at("kinds", message));
+        }
+        Ok(())
     }
 }
 
@@ -193,7 +202,8 @@ mod tests {
             ("kinds = []", ":8:9", "needs a kind of fault"),
             ("kinds = [\"pouse\"]", ":8:10", "unknown variant `pouse`"),
             ("kinds = [\"pause\", \"pause\"]", ":8:9", "`pause` is listed twice"),
-            ("kinds = [\"promote\"]", ":8:9", "there is no replica to promote"),
+            ("kinds = [\"promote\"]", ":8:9", "no replica to promote"),
+            ("kinds = [\"promote\"]\nof = \"@clients\"", ":8:9", "no replica to promote"),
             ("of = []", ":8:6", "needs a host"),
             ("of = [\"c2\"]", ":8:7", "there is no host `c2`"),
             ("of = \"@holder\"", ":8:6", "`@holder` selects nothing"),

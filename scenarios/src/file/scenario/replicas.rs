@@ -22,7 +22,8 @@ impl Scenario {
     pub(super) fn first_master_of(&self, host: &str) -> String {
         let masters = masters(self);
         let mut first = host;
-        // Nodes that follow each other are a mistake of their own, and must not cause an endless loop.
+        // Nodes that follow each other are a mistake of their own, and must not cause an endless
+        // loop.
         for _ in 0..masters.len() {
             let Some(master) = masters.get(first) else { break };
             first = master;

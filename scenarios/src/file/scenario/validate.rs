@@ -229,8 +229,8 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     lock.check().map_err(|wrong| wrong.at_place(of_key))
 }
 
-/// Checks that a lock that needs no quorum lives on one master. Two masters that know nothing of each
-/// other grant two locks, and the checkers would take them for one.
+/// Checks that a lock that needs no quorum lives on one master. Two masters that know nothing of
+/// each other grant two locks, and the checkers would take them for one.
 fn check_masters(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mistake> {
     let masters = names.scenario.lock_masters(lock);
     if masters.len() <= 1 || lock.kind.needs_quorum() || names.scenario.is_cluster() {
@@ -248,7 +248,10 @@ fn check_masters(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), M
 fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
     let Names { scenario, places } = names;
     let is_host = |name: &&Name| !scenario.address.contains_key(name.as_str());
-    client.nodes.iter().flatten().filter(is_host).try_for_each(|node| names.node(node))?;
+    client.nodes.iter().flatten().filter(is_host).try_for_each(|node| {
+        names.node(node)?;
+        address::check_lock_lives(scenario, node, &scenario.members(node.as_str()))
+    })?;
     sentinel::check_client(scenario, name, client)?;
     user::check_client(scenario, client)?;
     driver::check(scenario, name, client, places)?;

@@ -165,8 +165,8 @@ impl Moments {
 }
 
 /// Returns a digest of all inputs of all hosts: two runs with the same digest leave every host in
-/// the same state at every instant. Faults are no inputs, except those that a host may notice without
-/// a record: steps of clocks and promotions.
+/// the same state at every instant. Faults are no inputs, except those that a host may notice
+/// without a record: steps of clocks and promotions.
 pub(super) fn state(outcome: &Outcome, faults: &[Placement]) -> [u8; 32] {
     let mut hash = Sha256::new();
     let mut bytes = Vec::new();

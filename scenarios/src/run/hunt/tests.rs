@@ -142,8 +142,8 @@ fn violated_claims_are_found_without_the_faults_of_their_files() {
     }
 }
 
-/// A promotion before the grant has reached the replica gives the lock to two owners, with one fault
-/// instead of the two of the file.
+/// A promotion before the grant has reached the replica gives the lock to two owners, with one
+/// fault instead of the two of the file.
 #[test]
 fn a_failover_that_loses_a_grant_is_found_by_a_promotion() {
     use crate::file::scenario::HuntedKind;
