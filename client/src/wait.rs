@@ -268,8 +268,8 @@ impl<T: Send + 'static> Caller<T> {
         Box::pin(self.keep_asking(wanted, busy)).await
     }
 
-    /// Returns the limits of a wait before the first request, if others come first and the caller has
-    /// the time.
+    /// Returns the limits of a wait before the first request, if others come first and the caller
+    /// has the time.
     fn held_back<W: Wanted<Got = T>>(&self, wanted: &W) -> Option<HeldBack> {
         let has_time = self.end.is_none_or(|end| end >= self.begun + PATIENT);
         if has_time && self.limit != WaitLimit::NoWait { wanted.held_back() } else { None }

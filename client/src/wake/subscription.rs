@@ -297,8 +297,8 @@ mod tests {
         assert_eq!(woken, Some(WokenBy::Message), "two messages have passed");
     }
 
-    /// A new request of a client that has waiters queues behind them, and does not count messages in
-    /// their place.
+    /// A new request of a client that has waiters queues behind them, and does not count messages
+    /// in their place.
     #[tokio::test]
     async fn a_client_that_has_waiters_is_not_held_back() {
         let hub = hub();

@@ -134,7 +134,7 @@ pub enum Feature {
     LuaModule,
     /// The newer filters of CLIENT KILL and CLIENT LIST, and negated ones.
     ClientFilters,
-    /// What a client's command sends to itself by pub/sub comes after the reply.
+    /// A message that a client's command sends to the client itself comes after the reply.
     PushesLast,
     /// The keys that a script's commands read are tracked, and not those that it declares.
     ScriptReads,

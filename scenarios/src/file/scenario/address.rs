@@ -48,8 +48,8 @@ pub(super) fn check(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), 
     Ok(())
 }
 
-/// Checks that a lock lives on these nodes, to which a client or an address leads: grants of another
-/// node would be judged by no checker. `name` is written for them in the file.
+/// Checks that a lock lives on these nodes, to which a client or an address leads: grants of
+/// another node would be judged by no checker. `name` is written for them in the file.
 pub(super) fn check_lock_lives(scenario: &Scenario, name: &Name, nodes: &[String]) -> Result<(), Mistake> {
     let masters: BTreeSet<String> =
         scenario.lock.values().flat_map(|lock| scenario.lock_masters(lock)).collect();

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Node, Scenario, error::Mistake, group};
+use super::{Lock, Node, Scenario, error::Mistake, group, places::Places, word};
 
 impl Scenario {
     /// Returns the node, or the group of nodes, that has this name or a host of this name.
@@ -58,6 +58,25 @@ pub(super) fn check(scenario: &Scenario) -> Result<(), Mistake> {
                 _ => format!("{host} cannot be a replica of itself: name another node"),
             };
             return Err(Mistake::at(written.span(), message));
+        }
+    }
+    Ok(())
+}
+
+/// Checks that each lock that needs no quorum lives on one master. Two masters that know nothing of
+/// each other grant two locks, and the checkers would take them for one.
+pub(super) fn check_masters(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(), Mistake> {
+    let one = |(_, lock): &(&String, &Lock)| !lock.kind.needs_quorum() && !scenario.is_cluster();
+    for (name, lock) in scenario.lock.iter().filter(one) {
+        let masters: Vec<String> = scenario.lock_masters(lock).into_iter().collect();
+        if masters.len() > 1 {
+            let message = format!(
+                "a lock of the kind \"{}\" lives on one master, and this one on {} ({}): name one in its `nodes`",
+                word(lock.kind),
+                masters.len(),
+                masters.join(", ")
+            );
+            return Err(Mistake::at(places.of_value(&["lock", name, "nodes"]), message));
         }
     }
     Ok(())

@@ -64,7 +64,7 @@ pub(super) fn validate(scenario: &Scenario, places: &Places<'_, '_>) -> Result<(
         check_node(&names, name, node)?;
     }
     replicas::check(scenario)?;
-    scenario.lock.iter().try_for_each(|(name, lock)| check_masters(&names, name, lock))?;
+    replicas::check_masters(scenario, places)?;
     cluster::check(scenario, places)?;
     address::check(scenario, places)?;
     user::check(scenario, places)?;
@@ -227,22 +227,6 @@ fn check_lock(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mist
     }
     trait_commands::check_settings(names.scenario, lock).map_err(|wrong| wrong.at_place(of_key))?;
     lock.check().map_err(|wrong| wrong.at_place(of_key))
-}
-
-/// Checks that a lock that needs no quorum lives on one master. Two masters that know nothing of
-/// each other grant two locks, and the checkers would take them for one.
-fn check_masters(names: &Names<'_, '_>, name: &str, lock: &Lock) -> Result<(), Mistake> {
-    let masters = names.scenario.lock_masters(lock);
-    if masters.len() <= 1 || lock.kind.needs_quorum() || names.scenario.is_cluster() {
-        return Ok(());
-    }
-    let message = format!(
-        "a lock of the kind \"{}\" lives on one master, and this one on {} ({}): name one in its `nodes`",
-        word(lock.kind),
-        masters.len(),
-        masters.into_iter().collect::<Vec<_>>().join(", ")
-    );
-    Err(Mistake::at(names.places.of_value(&["lock", name, "nodes"]), message))
 }
 
 fn check_client(names: &Names<'_, '_>, name: &str, client: &Client) -> Result<(), Mistake> {
