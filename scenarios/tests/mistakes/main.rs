@@ -283,7 +283,7 @@ fn what_contradicts_itself_is_pointed_at() {
 #[test]
 fn a_lock_of_one_master_lives_on_one() {
     let two = |lock: &str, says| check(&format!("[node.a]\n[node.b]\n{lock}\n[client.c1]"), says);
-    two("[lock.«stock»]", "lives on one master, and this one on 2 (a, b)");
+    two("«[lock.stock]»", "lives on one master, and this one on 2 (a, b)");
     two(
         "[lock.stock]\nnodes = «[\"a\", \"b\"]»\nkind = \"fair\"",
         "a lock of the kind \"fair\" lives on one master",

@@ -321,8 +321,11 @@ fn users_that_were_saved_are_there_after_a_restart_and_the_others_are_not() {
     let disk = net.stop(0).crash();
     net.start(0, |config, env| Server::restart(config, disk, env));
     let users = net.call(0, "ACL LIST");
-    assert!(users.contains("user kept on nopass ~x resetchannels -@all +@hash"), "{users}");
-    assert!(users.contains("user default on nopass ~* &* +@all") && !users.contains("lost"), "{users}");
+    assert!(users.contains("user kept on nopass sanitize-payload ~x resetchannels -@all +@hash"), "{users}");
+    assert!(
+        users.contains("user default on nopass sanitize-payload ~* &* +@all") && !users.contains("lost"),
+        "{users}"
+    );
 }
 
 #[test]

@@ -155,6 +155,7 @@ about = "A file with comments."
 
 [node.redis] # the only one
 [node.spare] # is not needed
+replica_of = "redis"
 [lock]
 lease = "1000ms"    # a second, as its author writes it
 [client.c1]

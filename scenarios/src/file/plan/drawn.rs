@@ -243,6 +243,8 @@ storm = "20s"
 [node.m]
 count = 3
 clock = { offset = "-1s..+1s", rate = "0%" }
+[lock]
+nodes = ["m1"]
 [client.c1]
 steps = [{ at = "1s..2s", try_acquire = { lease = "5s" } }, { work = { for = "10ms..20ms" } }, { release = {} }]
 [client.c2.line.a]

@@ -80,7 +80,9 @@ pub(super) fn check_fault(scenario: &Scenario, kind: &FaultKind) -> Result<(), M
     };
     match moved.to.as_ref().map_or(&[][..], Hosts::names) {
         [name] if one(name) => match name.as_str().parse() {
-            Ok(Selector::Named(host)) => check_lock_lives(scenario, name, &scenario.members(&host)),
+            Ok(Selector::Named(host)) if scenario.node_of(&host).is_some() => {
+                check_lock_lives(scenario, name, &scenario.members(&host))
+            }
             Ok(Selector::AnyNode) => check_lock_lives(scenario, name, &scenario.hosts_of_nodes()),
             _ => Ok(()),
         },

@@ -218,7 +218,7 @@ mod tests {
         };
         let old = server(Kind::Redis, "6.2.5", ["SET", "maxmemory"]);
         let new = server(Kind::Valkey, "9.1.2", ["WAITAOF", "latency-tracking"]);
-        let text = "[node.m]\nconfig.latency-tracking = \"no\"\n[node.r]\nserver = \"valkey-9.1\"\n\
+        let text = "[node.m]\nconfig.latency-tracking = \"no\"\n[node.r]\nserver = \"valkey-9.1\"\nreplica_of = \"m\"\n\
              [client.c]\n[fault.sync]\ncommand = { node = \"m\", run = [\"WAITAOF\", \"1\", \"0\", \"0\"] }\nat = \"1s\"\n";
         let refusals = |default: &Server, others: &[&Server]| {
             let source = parse("refused.toml", text).expect("it is a scenario");
@@ -264,7 +264,7 @@ mod tests {
             ),
             (lock_with("replicas = \"in-script\""), server("7.2.4", "SET"), None),
         ] {
-            let text = format!("{lock}\n[node.m]\ncount = 2\n[client.c]\n");
+            let text = format!("{lock}\n[node.m]\n[node.r]\nreplica_of = \"m\"\n[client.c]\n");
             let source = parse("refused.toml", &text).unwrap_or_else(|error| panic!("{error}"));
             let plan = Plan::draw(&source.variants[0].scenario, 0);
             let refused = super::super::impossible(&plan.with_servers(&Servers::new(server, Vec::new())));
