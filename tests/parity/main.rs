@@ -186,10 +186,18 @@ fn play(path: &Path, server: &mut impl Play) -> Result<(), Failed> {
 
 /// A step whose replies are not the expected ones.
 struct Difference {
-    /// The text of the step.
-    step: String,
+    at: Place,
     /// The difference for a person, with its line.
     told: String,
+}
+
+/// The place of a difference in a transcript.
+#[derive(PartialEq)]
+enum Place {
+    /// The line of a step.
+    Line(usize),
+    /// Behind the last step, on this connection.
+    End(String),
 }
 
 /// Plays steps; the error is that they cannot be played.
@@ -235,7 +243,7 @@ fn differences_of(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Resu
             let place = format!("{}:{}: {}", path.display(), step.line, step.text);
             let (wanted, got) = (wanted.join("\n  "), shown(got));
             let told = format!("{place}\n  expected {wanted}\n  got      {got}\n");
-            differences.push(Difference { step: step.text.clone(), told });
+            differences.push(Difference { at: Place::Line(step.line), told });
         };
         for (expected, written) in &step.expected {
             let got = server.receive(name, PATIENCE);
@@ -246,8 +254,10 @@ fn differences_of(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Resu
             };
             if !as_expected {
                 tell(written, &got);
-                // Later replies would only be out of step.
-                if !matches!(got, Received::Reply(_)) || matches!(expected, Expected::Closed) {
+                // Later replies would only be out of step. The simulator's cost no time.
+                let is_out_of_step =
+                    !matches!(got, Received::Reply(_)) || matches!(expected, Expected::Closed);
+                if is_out_of_step && !server.silence().is_zero() {
                     break 'steps;
                 }
             }
@@ -266,7 +276,7 @@ fn differences_of(path: &Path, steps: Vec<Step>, server: &mut impl Play) -> Resu
         let silence = server.silence();
         if let got @ Received::Reply(_) = server.receive(&name, silence) {
             let told = format!("{}: unexpected on '{name}': {}\n", path.display(), shown(&got));
-            differences.push(Difference { step: format!("{name}<"), told });
+            differences.push(Difference { at: Place::End(name), told });
         }
     }
     Ok(differences)
