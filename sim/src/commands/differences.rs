@@ -13,7 +13,8 @@ const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
          7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
          last command. HINCRBYFLOAT by infinity leaves no empty hash behind. A timeout of 0.001 seconds is \
          a millisecond, not none. `notify-keyspace-events` has the class `n`. Messages and invalidations that \
-         a client sends to itself come in the order of 7.0.",
+         a client sends to itself come in the order of 7.0. Replicas get the time to live also where a \
+         command names the time of expiry (EXPIREAT, EXAT), and the only write of a script without MULTI.",
         &["STRALGO"],
     ),
     (

@@ -60,6 +60,8 @@ pub enum Feature {
     SetNxGet,
     /// The options NX, XX, GT and LT of EXPIRE and its kin.
     ExpireConditions,
+    /// Replicas get the times at which keys expire, and not how long they live.
+    ReplicatedExpiryTimes,
     /// `SET key value IFEQ old`.
     SetIfEq,
     /// `min-replicas-to-write` applies to writes of scripts.
@@ -155,6 +157,12 @@ pub enum Feature {
 pub const FEATURES: &[(Feature, Since, &str)] = &[
     (Feature::SetNxGet, Since::redis(7, 0), "`SET NX GET` is allowed"),
     (Feature::ExpireConditions, Since::redis(7, 0), "EXPIRE and its kin have NX, XX, GT and LT"),
+    (
+        Feature::ReplicatedExpiryTimes,
+        Since::redis(7, 0),
+        "replicas get the times at which keys expire (before, the time to live: on a replica that is late, or \
+         whose clock is off, a lease ends otherwise)",
+    ),
     (
         Feature::ScriptsNeedReplicas,
         Since::redis(7, 0),

@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use super::{Server, aof::is_message};
 use crate::{
+    config::Config,
     durability::{LogState, rdb},
     effect::{PropagateTo, Propagated},
     env::Env,
@@ -27,7 +28,9 @@ impl Server {
         let relative: Vec<Propagated>;
         let sent = if self.node.config.mutations.replicate_in_part { 1 } else { commands.len() };
         let commands = &commands[..sent];
-        let commands = if self.node.config.mutations.replicate_relative_ttl {
+        let Config { generation, mutations, .. } = &self.node.config;
+        let is_relative = mutations.replicate_relative_ttl || !generation.has(Feature::ReplicatedExpiryTimes);
+        let commands = if is_relative {
             relative = commands.iter().map(|command| with_relative_ttl(command, now_ms)).collect();
             &relative
         } else {
