@@ -19,7 +19,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     path::{Path, PathBuf},
-    sync::{Arc, PoisonError},
+    sync::Arc,
     time::Duration,
 };
 
@@ -27,7 +27,7 @@ use libtest_mimic::{Failed, Trial};
 use lockstorm_sim::generation::Generation;
 
 use crate::{
-    MACHINE, PLAYS, Place, differences_of, generation_of, options, read, record_from,
+    Place, at_last_alone, differences_of, generation_of, options, read, record_from,
     servers::{START_MS, Simulated},
     steps_of,
     transcript::{Action, Step},
@@ -78,18 +78,7 @@ pub(crate) fn trials(names: &str, root: &Path, files: &[PathBuf]) -> Vec<Trial> 
         for path in transcripts.iter().copied().filter(is_played) {
             let (path, transcript, known) = (path.clone(), name_of(path), Arc::clone(&known));
             trials.push(Trial::test(format!("{name}::{transcript}"), move || {
-                let mut compared = {
-                    let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-                    compare(&path, &transcript, generation, &known)
-                };
-                for _ in 1..PLAYS {
-                    if compared.is_ok() {
-                        break;
-                    }
-                    let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
-                    compared = compare(&path, &transcript, generation, &known);
-                }
-                compared
+                at_last_alone(|| compare(&path, &transcript, generation, &known))
             }));
         }
     }

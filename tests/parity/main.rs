@@ -115,20 +115,25 @@ fn beside(name: impl Into<String>, run: impl FnOnce() -> Result<(), Failed> + Se
     })
 }
 
-/// Plays a transcript on the real server: beside other trials, and if that fails, with the machine
-/// for itself.
+/// Plays a transcript on the real server.
 fn oracle(path: &Path) -> Result<(), Failed> {
-    let mut played = {
+    at_last_alone(|| play(path, &mut real(path, generation_of(path).unwrap_or(REFERENCE))?))
+}
+
+/// Runs a trial that uses a real server: beside other trials, and if that fails, with the machine
+/// for itself.
+fn at_last_alone(run: impl Fn() -> Result<(), Failed>) -> Result<(), Failed> {
+    let mut ran = {
         let _machine = MACHINE.read().unwrap_or_else(PoisonError::into_inner);
-        play(path, &mut real(path, generation_of(path).unwrap_or(REFERENCE))?)
+        run()
     };
     for _ in 1..PLAYS {
-        let Err(why) = &played else { break };
+        let Err(why) = &ran else { break };
         let _machine = MACHINE.write().unwrap_or_else(PoisonError::into_inner);
         eprintln!("played again, alone, for the real server's clock: {}", why.message().unwrap_or_default());
-        played = play(path, &mut real(path, generation_of(path).unwrap_or(REFERENCE))?);
+        ran = run();
     }
-    played
+    ran
 }
 
 fn find(directory: &Path, files: &mut Vec<PathBuf>) {
