@@ -9,7 +9,8 @@
 //! next one. Until then it asks after a delay, in case the clients before it are gone; the delay
 //! grows with their number. The client whose turn it is does not wait, so a hand-off takes no
 //! longer. Most other clients receive the next message before their delay is over, and send no
-//! useless request.
+//! useless request. With more than [`NEAR`] clients before it, a client waits until two messages
+//! should have come: so of a thousand waiters a few ask at a message, not all.
 //!
 //! A client that has not released the lock yet does not know of others, and asks immediately. A
 //! client whose release reached no other does the same.
@@ -30,6 +31,16 @@ const MOST: usize = 1024;
 /// The longest time that others are assumed to need before a client that wants a lock again.
 const HELD_BACK_MAX: Duration = Duration::from_millis(250);
 
+/// The most clients before one that asks within a few round trips. It is unlikely that so many are
+/// gone at once.
+const NEAR: u32 = 16;
+
+/// The longest time that a client with more than [`NEAR`] others before it waits for a message.
+const FAR_MAX: Duration = Duration::from_millis(250);
+
+/// The longest time that others are assumed to be there.
+const KNOWN_MAX: Duration = Duration::from_secs(3600);
+
 /// The other clients that wait at each channel, known from the last release by this client.
 #[derive(Default)]
 pub(super) struct Crowds {
@@ -45,6 +56,14 @@ struct Crowd {
     pace: Option<Pace>,
     /// The time until which the others come first.
     first_until: Monotonic,
+    /// Twice the time that the others need. After it, they may be gone.
+    known_until: Monotonic,
+}
+
+impl Crowd {
+    fn new(number: u32, now: Monotonic) -> Self {
+        Self { number, pace: None, first_until: now, known_until: now }
+    }
 }
 
 /// The durations that a waiter of this client has measured.
@@ -54,6 +73,16 @@ pub(crate) struct Pace {
     pub(super) period: Duration,
     /// The time of a request.
     pub(super) round_trip: Duration,
+}
+
+/// The place of this client among those that wait at a channel.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Place {
+    /// The number of clients before this one.
+    pub(super) ahead: u32,
+    /// The time from one message of the channel to the next; 0 if it is unknown, or if the others
+    /// have had time enough since this client's release, so that they may be gone.
+    pub(super) period: Duration,
 }
 
 /// A wait for the first turn.
@@ -106,7 +135,7 @@ impl Crowds {
 
     /// Records the pace at which clients have had the lock before this one got it.
     pub(super) fn paced(&mut self, channel: &str, pace: Pace) {
-        let new = || Crowd { number: 0, pace: None, first_until: Monotonic(Duration::ZERO) };
+        let new = || Crowd::new(0, Monotonic(Duration::ZERO));
         self.entry(channel, new).pace = Some(pace);
     }
 
@@ -122,10 +151,12 @@ impl Crowds {
             self.others.remove(channel);
             return;
         }
-        let crowd = self.entry(channel, || Crowd { number, pace: None, first_until: now });
+        let crowd = self.entry(channel, || Crowd::new(number, now));
         let period = crowd.pace.map_or(Duration::ZERO, |pace| pace.period);
+        let needed = period.saturating_mul(number);
         crowd.number = number;
-        crowd.first_until = now + period.saturating_mul(number).min(HELD_BACK_MAX);
+        crowd.first_until = now + needed.min(HELD_BACK_MAX);
+        crowd.known_until = now + needed.saturating_mul(2).min(KNOWN_MAX);
     }
 
     fn entry(&mut self, channel: &str, new: impl FnOnce() -> Crowd) -> &mut Crowd {
@@ -135,12 +166,14 @@ impl Crowds {
         self.others.entry(channel.to_owned()).or_insert_with(new)
     }
 
-    /// Returns the number of clients ahead of this client, which has received `passed` messages
-    /// since it had the lock or subscribed. Clients that may be gone are counted: a turn that no
-    /// client uses goes to a client that knows of no others.
-    pub(super) fn ahead(&self, channel: &str, passed: u32) -> u32 {
-        let others = self.others.get(channel).map_or(0, |crowd| crowd.number);
-        others.saturating_sub(passed.saturating_sub(1))
+    /// Returns the place of this client, which has received `passed` messages since it had the lock
+    /// or subscribed. Clients that may be gone are counted: a turn that no client uses goes to a
+    /// client that knows of no others.
+    pub(super) fn place(&self, channel: &str, passed: u32, now: Monotonic) -> Place {
+        let Some(crowd) = self.others.get(channel) else { return Place::default() };
+        let ahead = crowd.number.saturating_sub(passed.saturating_sub(1));
+        let pace = crowd.pace.filter(|_| now < crowd.known_until);
+        Place { ahead, period: pace.map_or(Duration::ZERO, |pace| pace.period) }
     }
 
     /// Returns true if no channel has others, as in most clients.
@@ -183,17 +216,19 @@ impl RoundTrip {
     }
 }
 
-/// Returns the delay of a client with `ahead` clients before it: a quarter of a round trip for
-/// each, four round trips at most, plus up to a quarter drawn at random, because another client may
-/// count the same number. `None` if it is this client's turn.
-pub(super) fn delay(env: &dyn Env, ahead: u32, round_trip: Duration) -> Option<Duration> {
+/// Returns the delay of a client at a place, `None` if it is its turn: a quarter of a round trip for
+/// each client before it, four round trips at most, plus up to a quarter drawn at random, because
+/// another client may count the same number. More than [`NEAR`] others before it have the time of
+/// two messages, [`FAR_MAX`] at most, plus up to the same drawn at random.
+pub(super) fn delay(env: &dyn Env, Place { ahead, period }: Place, round_trip: Duration) -> Option<Duration> {
     if ahead == 0 {
         return None;
     }
     let step = round_trip / 4;
-    let longest = round_trip.saturating_mul(4);
-    let drawn = Duration::from_nanos(draw(env, u64::try_from(step.as_nanos()).unwrap_or(u64::MAX)));
-    Some(step.saturating_mul(ahead).min(longest) + drawn)
+    let near = step.saturating_mul(ahead.min(NEAR));
+    let far = period.saturating_mul(2).min(FAR_MAX);
+    let (least, range) = if ahead > NEAR && far > near { (far, far) } else { (near, step) };
+    Some(least + Duration::from_nanos(draw(env, u64::try_from(range.as_nanos()).unwrap_or(u64::MAX))))
 }
 
 #[cfg(test)]
@@ -225,9 +260,12 @@ mod tests {
         ] {
             let mut crowds = Crowds::default();
             crowds.released("c", reached, listening, NOW);
-            assert!(messages < 2 || crowds.ahead("c", messages - 1) > 0, "{reached} {listening:?}");
-            assert_eq!(crowds.ahead("c", messages), 0, "{reached} {listening:?}");
-            assert_eq!(crowds.ahead("other", 1), 0);
+            assert!(
+                messages < 2 || crowds.place("c", messages - 1, NOW).ahead > 0,
+                "{reached} {listening:?}"
+            );
+            assert_eq!(crowds.place("c", messages, NOW), Place::default(), "{reached} {listening:?}");
+            assert_eq!(crowds.place("other", 1, NOW), Place::default());
         }
     }
 
@@ -270,15 +308,50 @@ mod tests {
         assert_eq!(crowds.others.len(), MOST - 1);
     }
 
+    /// A release that has reached twenty others, while messages came every 10 ms.
+    #[test]
+    fn a_place_has_a_pace_until_the_others_may_be_gone() {
+        let ms = Duration::from_millis;
+        let mut crowds = Crowds::default();
+        crowds.paced("c", Pace { period: ms(10), round_trip: ms(1) });
+        crowds.released("c", 21, Listening::No, NOW);
+        for (later, passed, ahead, period) in
+            [(0, 0, 20, 10), (100, 5, 16, 10), (399, 1, 20, 10), (400, 1, 20, 0), (3_600_000, 0, 20, 0)]
+        {
+            let place = Place { ahead, period: ms(period) };
+            assert_eq!(crowds.place("c", passed, NOW + ms(later)), place, "{later}");
+        }
+        crowds.paced("c", Pace { period: Duration::from_secs(86_400), round_trip: ms(1) });
+        crowds.released("c", u32::MAX, Listening::No, NOW);
+        assert_eq!(crowds.place("c", 0, NOW + KNOWN_MAX).period, Duration::ZERO);
+    }
+
     #[tokio::test]
-    async fn a_delay_grows_with_those_who_come_first_up_to_four_round_trips() {
+    async fn a_delay_grows_with_those_who_come_first() {
         let env = TokioEnv::current().unwrap();
         let ms = Duration::from_millis;
-        assert_eq!(delay(&env, 0, ms(80)), None);
-        for (ahead, least) in [(1, 20), (3, 60), (16, 320), (100, 320)] {
-            let delay = delay(&env, ahead, ms(80)).expect("others come first");
-            assert!((ms(least)..=ms(least + 20)).contains(&delay), "{ahead}: {delay:?}");
+        // The clients before it, milliseconds of a request and between two messages, the least delay
+        // and the range of what is drawn.
+        for (ahead, round_trip, period, least, range) in [
+            (1, 80, 0, 20, 20),
+            (3, 80, 200, 60, 20),
+            (16, 80, 200, 320, 20),
+            // Four round trips, if messages come quickly or their pace is unknown.
+            (17, 80, 0, 320, 20),
+            (100, 80, 160, 320, 20),
+            // The time of two messages, a quarter of a second at most.
+            (16, 10, 100, 40, 3),
+            (17, 10, 100, 200, 200),
+            (1000, 10, 100, 200, 200),
+            (17, 10, 10_000, 250, 250),
+        ] {
+            for _ in 0..20 {
+                let place = Place { ahead, period: ms(period) };
+                let delay = delay(&env, place, ms(round_trip)).expect("others come first");
+                assert!((ms(least)..=ms(least + range)).contains(&delay), "{place:?}: {delay:?}");
+            }
         }
+        assert_eq!(delay(&env, Place { ahead: 0, period: ms(100) }, ms(80)), None);
     }
 
     #[test]

@@ -8,7 +8,7 @@ use redis::{PushInfo, PushKind, Value};
 use tokio::sync::Notify;
 
 use super::channel::{Channel, Wakes};
-use super::crowd::{Crowds, HeldBack, Listening, Pace};
+use super::crowd::{Crowds, HeldBack, Listening, Pace, Place};
 use crate::config::Config;
 use crate::env::{Env, pause, within};
 use crate::error::{Error, ErrorKind, Result};
@@ -107,9 +107,9 @@ impl Hub {
         locked(&self.state).crowds.paced(name, pace);
     }
 
-    /// Returns the number of clients ahead of this one after `passed` messages.
-    pub(super) fn ahead(&self, name: &str, passed: u32) -> u32 {
-        locked(&self.state).crowds.ahead(name, passed)
+    /// Returns the place of this client among those that wait, after `passed` messages.
+    pub(super) fn place(&self, name: &str, passed: u32) -> Place {
+        locked(&self.state).crowds.place(name, passed, self.env.now())
     }
 
     /// Returns true if this client knows of waiters of other clients at any channel.

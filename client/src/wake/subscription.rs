@@ -94,8 +94,8 @@ impl Subscription {
             let mut next = pin!(due.next());
             // Register for the notification before checking, or a message in between is lost.
             next.as_mut().enable();
-            let ahead = self.hub.ahead(&self.name, self.channel.passed());
-            let Some(delay) = delay(&*self.env, ahead, round_trip) else { return };
+            let place = self.hub.place(&self.name, self.channel.passed());
+            let Some(delay) = delay(&*self.env, place, round_trip) else { return };
             if within(&*self.env, self.env.now() + delay, next).await.is_none() {
                 return;
             }
