@@ -203,3 +203,26 @@ fn a_client_that_waits_for_the_disk_believes_in_nothing_that_is_lost() {
     let refused = calls(&play(&text("none", "master")));
     assert!(refused[0].contains("cannot sync changes: its `appendonly` is `no`"), "{refused:?}");
 }
+
+/// Fifty clients want a lock again and again, each holds it for 100 ms. Once each has had it, a
+/// release makes those ask whose turn is near, and no others; nearly as many get it as could.
+#[test]
+fn of_many_waiters_a_few_ask_at_a_release() {
+    let text = "[node.m]\n[lock]\n[client.c]\ncount = 50\n\
+                workload.contend = { hold = \"100ms\", think = \"100ms\" }\n[run]\nstorm = \"30s\"\n";
+    let source = parse("clients.toml", text).unwrap_or_else(|error| panic!("{error}"));
+    let plan = Plan::draw(&source.variants[0].scenario, 0);
+    let (outcome, captures) = run::monitored(&plan, "clients", Engine::Event, TraceRetention::Nothing);
+    let grants =
+        outcome.history.events.iter().filter(|event| matches!(event.kind, EventKind::Granted { .. }));
+    assert!(grants.count() > 280);
+    // 100 hand-offs, from the tenth second on.
+    let begin = 1_704_067_200.0 + 10.0;
+    let requests = captures["m"].lines().filter(|line| line.contains("\"EVALSHA\"")).filter(|line| {
+        let at: f64 =
+            line.split(' ').next().and_then(|at| at.parse().ok()).expect("a line begins with its time");
+        (begin..begin + 10.0).contains(&at)
+    });
+    let requests = requests.count();
+    assert!((200..2_500).contains(&requests), "{requests} requests");
+}
