@@ -117,7 +117,8 @@ const RUNS: u64 = 200;
 const RUNS_OF_PAIRS: u64 = 500;
 
 fn every_run_has_the_fingerprint_of_the_whole_run() {
-    let all = "kinds = [\"pause\", \"suspend\", \"crash\", \"restart\", \"cut\", \"clock_step\"]";
+    let all =
+        "kinds = [\"pause\", \"suspend\", \"crash\", \"restart\", \"cut\", \"clock_step\", \"reorder\"]";
     for (text, hunt) in [
         (THREE, format!("{all}\nlatest = \"1.8s\"")),
         (
@@ -127,6 +128,8 @@ fn every_run_has_the_fingerprint_of_the_whole_run() {
         ),
         (THREE, "faults = 2\nkinds = [\"crash\", \"restart\"]\nof = \"m\"\nlatest = \"1.01s\"".into()),
         (THREE, "faults = 2\nkinds = [\"cut\", \"suspend\"]\nof = \"m\"\nlatest = \"1.002s\"".into()),
+        (THREE, "faults = 2\nkinds = [\"reorder\", \"pause\"]\nof = \"m\"\nlatest = \"1.01s\"".into()),
+        (FAIR, "kinds = [\"reorder\"]".into()),
         (FAIR, format!("{all}\nof = [\"m\", \"c1\"]\nlatest = \"1.02s\"")),
         (
             REDLOCK,

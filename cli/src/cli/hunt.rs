@@ -14,7 +14,7 @@ use super::{
 };
 use crate::study::shrink::{Shrink, Shrunk};
 use lockstorm::{
-    file::scenario::Variant,
+    file::scenario::{HuntedKind, Variant},
     judge::{checker::Checker, verdict::Match},
     run::{
         Engine,
@@ -38,6 +38,10 @@ pub(super) struct Hunt {
     /// Maximum number of faults in one run, 1 or 2 [default: hunt.faults, as set in the file, or 1]
     #[arg(long, value_name = "K", value_parser = clap::value_parser!(u32).range(1..=2))]
     faults: Option<u32>,
+    /// Kinds of faults, separated by commas, such as pause,reorder [default: hunt.kinds, as set in
+    /// the file, or pause,crash,cut,clock_step]
+    #[arg(long, value_name = "KINDS", value_delimiter = ',', value_parser = kind_named)]
+    kinds: Vec<HuntedKind>,
     /// Maximum number of runs
     #[arg(long, value_name = "RUNS", default_value_t = BUDGET)]
     #[arg(value_parser = clap::value_parser!(u64).range(1..))]
@@ -62,6 +66,11 @@ pub(super) struct Hunt {
     force: bool,
 }
 
+/// Returns the kind with a name of the file.
+fn kind_named(name: &str) -> Result<HuntedKind, String> {
+    serde_json::from_value(name.into()).map_err(|error| error.to_string())
+}
+
 impl Hunt {
     pub(super) fn run(self) -> Result<Exit> {
         refuse_existing(self.out.as_deref(), self.force)?;
@@ -73,6 +82,9 @@ impl Hunt {
             Search::new(&variant.scenario, self.seed).jobs(self.jobs.count()).budget(self.budget);
         if let Some(faults) = self.faults {
             search = search.faults(faults);
+        }
+        if !self.kinds.is_empty() {
+            search = search.kinds(self.kinds.clone());
         }
         if !checkers.is_empty() {
             search = search.checkers(checkers);

@@ -46,6 +46,10 @@ pub struct Hunt {
     /// The largest step of a clock, forward or back. Default: twice the longest lease.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_step: Option<UpTo>,
+    /// The longest time by which a message comes later. Default: as late as the latency of its link
+    /// allows; with a fixed latency, that latency again.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<UpTo>,
     /// The time after which no fault begins. Default: the end of the storm.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub latest: Option<Span>,
@@ -72,6 +76,8 @@ pub enum HuntedKind {
     ClockStep,
     /// A replica becomes a master. There is no such fault in a cluster.
     Promote,
+    /// A message comes later, and another message or a timer of its receiver first.
+    Reorder,
 }
 
 impl Default for Hunt {
@@ -86,6 +92,7 @@ impl Default for Hunt {
             crash: None,
             cut: None,
             clock_step: None,
+            reorder: None,
             latest: None,
             timers: false,
         }

@@ -6,18 +6,16 @@ use lockstorm_world::time::True;
 use serde::Serialize;
 
 use super::{
-    moments::{Moments, TIMER},
+    latencies::Latencies,
+    moments::{Message, Moments, TIMER},
     order::arrange,
-    place::{Cost, Mark, Placement, What},
+    place::{BESIDE, Cost, Mark, Placement, What},
     sizes::Sizes,
 };
 use crate::file::{
     plan::Phases,
     scenario::{Hunt, HuntedKind},
 };
-
-/// A fault begins this long before or after an event: nothing happens in between.
-const BESIDE: Duration = Duration::from_nanos(1);
 
 /// The numbers of placements left out, by the reason why each equals another one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -60,6 +58,7 @@ pub(super) struct Bounds {
     /// Those of them that are replicas at the start, outside a cluster.
     pub(super) replicas: Vec<String>,
     pub(super) sizes: Sizes,
+    pub(super) latencies: Latencies,
     pub(super) phases: Phases,
     /// True to leave nothing out.
     pub(super) brute: bool,
@@ -137,6 +136,7 @@ impl Bounds {
         for kind in &self.hunt.kinds {
             match kind {
                 HuntedKind::Cut => self.cuts(moments, &mut add),
+                HuntedKind::Reorder => self.reorders(moments, &mut add),
                 kind => {
                     let hosts = if *kind == HuntedKind::Promote { &self.replicas } else { &self.hosts };
                     for host in hosts {
@@ -159,8 +159,13 @@ impl Bounds {
         grid
     }
 
-    fn skips_timers(&self, host: &String) -> bool {
-        !self.hunt.timers && self.servers.contains(host)
+    /// Returns the latest start of a fault.
+    fn latest(&self) -> True {
+        self.hunt.latest.map_or(self.phases.storm_ends, |latest| True::ZERO + latest.0)
+    }
+
+    fn skips_timers(&self, host: &str) -> bool {
+        !self.hunt.timers && self.servers.iter().any(|server| server == host)
     }
 
     /// Returns the instants just before and just after each event.
@@ -170,7 +175,7 @@ impl Bounds {
         skips_timers: bool,
         is_quiet: impl Fn(True, True) -> bool,
     ) -> Vec<Start> {
-        let latest = self.hunt.latest.map_or(self.phases.storm_ends, |latest| True::ZERO + latest.0);
+        let latest = self.latest();
         let mut starts: Vec<Start> = Vec::new();
         let mut add = |at: True, mark: Mark, is_before: bool| {
             let last = starts.last().map(|last| last.at);
@@ -221,7 +226,7 @@ impl Bounds {
                 HuntedKind::Pause => What::Pause { host: host() },
                 HuntedKind::Suspend => What::Suspend { host: host() },
                 HuntedKind::Crash => What::Crash { host: host() },
-                HuntedKind::Cut => return,
+                HuntedKind::Cut | HuntedKind::Reorder => return,
             };
             self.sized(&what, start, &sizes, add);
         }
@@ -240,6 +245,28 @@ impl Bounds {
                     let what = What::Cut { from: from.to_owned(), to: to.to_owned(), one_way };
                     self.sized(&what, start, &sizes, add);
                 }
+            }
+        }
+    }
+
+    /// Passes the messages that can come later than something else at their receiver: for each of
+    /// both, one placement, in which the message comes a nanosecond after it.
+    fn reorders(&self, moments: &Moments, add: Add<'_>) {
+        for message in moments.messages() {
+            let Message { from, to, sent, due } = message;
+            let is_meant = self.hosts.iter().any(|host| host == from || host == to);
+            if !is_meant || sent == True::ZERO || sent > self.latest().min(self.phases.storm_ends) {
+                continue;
+            }
+            let at = True::from_nanos(sent.as_nanos() - BESIDE.as_nanos() as i64);
+            let mark = moments.mark_of(&message);
+            let until = self.latencies.latest_arrival(&message, self.hunt.reorder);
+            let later = moments.inputs(&message, until, self.skips_timers(to));
+            for (size, input) in (0..).zip(later) {
+                let by = (input + BESIDE).since(due).as_nanos() as i64;
+                let what = What::Reorder { from: from.to_owned(), to: to.to_owned(), by };
+                let cost = Cost { mark, is_before: true, size };
+                add(Placement { at, what, ends: sent + BESIDE, cost }, None);
             }
         }
     }

@@ -16,6 +16,7 @@ mod crew;
 mod found;
 mod frame;
 mod grid;
+mod latencies;
 mod moments;
 mod order;
 mod place;
@@ -35,6 +36,7 @@ use serde::{Deserialize, Serialize};
 use self::{
     crew::Crew,
     grid::{Bounds, First, Grid},
+    latencies::Latencies,
     moments::{CHAIN, Moments, state},
     place::placed,
     sizes::Sizes,
@@ -471,8 +473,9 @@ impl<'a> Search<'a> {
         let is_replica = |host: &&String| self.scenario.replicas_to_promote().contains(host);
         let replicas = hosts.iter().filter(is_replica).cloned().collect();
         let (servers, sizes) = (names(&is_server), Sizes::of(self.scenario));
-        let phases: Phases = plan.phases;
-        Bounds { hunt: self.hunt.clone(), hosts, servers, replicas, sizes, phases, brute: self.brute }
+        let (latencies, phases): (Latencies, Phases) = (Latencies::of(&plan), plan.phases);
+        let (hunt, brute) = (self.hunt.clone(), self.brute);
+        Bounds { hunt, hosts, servers, replicas, sizes, latencies, phases, brute }
     }
 }
 

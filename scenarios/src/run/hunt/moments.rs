@@ -15,10 +15,23 @@ use crate::{
 /// The number of messages of a chain that are followed back from a good outcome.
 const HOPS: u8 = 6;
 
+/// The flags of a packet with data.
+const DATA: &str = "DATA";
+
 /// The ranks of instants, the best first.
 pub(super) const CHAIN: u8 = 0;
 pub(super) const RECORDED: u8 = 1;
 pub(super) const TIMER: u8 = 2;
+
+/// A message of a run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Message<'a> {
+    pub(super) from: &'a str,
+    pub(super) to: &'a str,
+    pub(super) sent: True,
+    /// The instant at which it arrives, unless a fault interferes.
+    pub(super) due: True,
+}
 
 /// The instants of a run that matter for faults.
 #[derive(Debug, Default)]
@@ -32,6 +45,10 @@ pub(super) struct Moments {
     /// The instants at which packets were sent and arrived on each link.
     sent: BTreeMap<(String, String), BTreeSet<True>>,
     arrived: BTreeMap<(String, String), BTreeSet<True>>,
+    /// The arrivals of messages: packets with data, by link and the instant at which they are sent.
+    messages: BTreeMap<(String, String), BTreeMap<True, True>>,
+    /// The arrivals of messages by receiver, with their senders.
+    heard: BTreeMap<String, BTreeMap<True, BTreeSet<String>>>,
     /// The instants at which each host goes down or starts, or a fault of the host ends. Messages
     /// that are under way then may be lost, or leave again, if their link is cut.
     edges: BTreeMap<String, BTreeSet<True>>,
@@ -60,8 +77,14 @@ impl Moments {
                 continue;
             };
             moments.note(host.to_string(), record.at, RECORDED);
-            if let Event::Packet { to, .. } = &record.event {
-                moments.sent.entry((host.to_string(), to.to_string())).or_default().insert(record.at);
+            if let Event::Packet { to, flags, due, .. } = &record.event {
+                let link = (host.to_string(), to.to_string());
+                if *flags == DATA {
+                    let heard = moments.heard.entry(to.to_string()).or_default().entry(*due).or_default();
+                    heard.insert(host.to_string());
+                    moments.messages.entry(link.clone()).or_default().entry(record.at).or_insert(*due);
+                }
+                moments.sent.entry(link).or_default().insert(record.at);
             }
         }
         for event in &outcome.history.events {
@@ -150,11 +173,47 @@ impl Moments {
             }
             // A clock decides when a belief or a lease ends, even if its host is idle by then.
             What::Suspend { .. }
+            | What::Reorder { .. }
             | What::ClockStep { .. }
             | What::Crash { .. }
             | What::Restart { .. }
             | What::Promote { .. } => true,
         }
+    }
+
+    /// Returns all messages.
+    pub(super) fn messages(&self) -> impl Iterator<Item = Message<'_>> + '_ {
+        self.messages.iter().flat_map(|((from, to), all)| {
+            all.iter().map(|(sent, due)| Message { from, to, sent: *sent, due: *due })
+        })
+    }
+
+    /// Returns the instants, from the arrival of a message until another one, at which its receiver
+    /// gets a message of another host, or at which one of the receiver's timers ends.
+    pub(super) fn inputs(&self, message: &Message<'_>, until: True, skips_timers: bool) -> BTreeSet<True> {
+        let Message { from, to, due, .. } = *message;
+        if until <= due {
+            return BTreeSet::new();
+        }
+        let heard = self.heard.get(to).into_iter().flat_map(|all| all.range(due..until));
+        let of_others = heard.filter(|(_, senders)| senders.iter().any(|sender| sender != from));
+        let mut inputs: BTreeSet<True> = of_others.map(|(at, _)| *at).collect();
+        if !skips_timers {
+            // The software runs at each arrival, too.
+            let is_timer = |at: &&True| {
+                !self.arrived.iter().any(|((_, host), arrivals)| host == to && arrivals.contains(at))
+            };
+            let ran = self.ran.get(to).into_iter().flat_map(|all| all.range(due..until));
+            inputs.extend(ran.filter(is_timer));
+        }
+        inputs
+    }
+
+    /// Returns the better meaning of the sending and the arrival of a message.
+    pub(super) fn mark_of(&self, message: &Message<'_>) -> Mark {
+        let of = |host: &str, at: True| self.hosts.get(host)?.get(&at).copied();
+        let marks = [of(message.from, message.sent), of(message.to, message.due)];
+        marks.into_iter().flatten().min().unwrap_or(Mark { rank: RECORDED, ..Mark::default() })
     }
 
     /// Returns the number of instants, and the number of those in chains.
@@ -189,9 +248,9 @@ pub(super) fn state(outcome: &Outcome, faults: &[Placement]) -> [u8; 32] {
     hash.finalize().into()
 }
 
-/// A message, as its sender recorded it.
-struct Message<'a> {
-    from: &'a HostName,
+/// The sender of a message.
+struct Sender<'a> {
+    host: &'a HostName,
     sent: True,
 }
 
@@ -215,12 +274,11 @@ fn is_use(kind: &EventKind) -> Option<bool> {
 /// distances from them. From each outcome it follows the last message that reached the host before,
 /// to its sender, and so on; and the first message that the host sent after it.
 fn chains(history: &History, records: &[Record]) -> Vec<(String, True, Mark)> {
-    let mut arriving: BTreeMap<&str, BTreeMap<True, Message<'_>>> = BTreeMap::new();
+    let mut arriving: BTreeMap<&str, BTreeMap<True, Sender<'_>>> = BTreeMap::new();
     let mut leaving: BTreeMap<&str, BTreeMap<True, (&HostName, True)>> = BTreeMap::new();
     for record in records {
-        if let (Some((from, _)), Event::Packet { to, flags: "DATA", due, .. }) = (&record.host, &record.event)
-        {
-            arriving.entry(to).or_default().insert(*due, Message { from, sent: record.at });
+        if let (Some((from, _)), Event::Packet { to, flags: DATA, due, .. }) = (&record.host, &record.event) {
+            arriving.entry(to).or_default().insert(*due, Sender { host: from, sent: record.at });
             leaving.entry(from).or_default().insert(record.at, (to, *due));
         }
     }
@@ -232,7 +290,7 @@ fn chains(history: &History, records: &[Record]) -> Vec<(String, True, Mark)> {
         for hops in 0..HOPS {
             all.push((host.to_owned(), at, mark(hops)));
             let before = arriving.get(host).and_then(|all| all.range(..=at).next_back());
-            let Some((due, Message { from, sent })) = before else { break };
+            let Some((due, Sender { host: from, sent })) = before else { break };
             all.push((host.to_owned(), *due, mark(hops)));
             (host, at) = (from, *sent);
         }

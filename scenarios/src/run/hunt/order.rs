@@ -29,6 +29,7 @@ enum Kind {
     Restart,
     CutOneWay,
     Suspend,
+    Reorder,
 }
 
 /// The distance of a placement from a good outcome: the rank of its instant, false if it is on the
@@ -73,6 +74,7 @@ impl<'a> Kin<'a> {
             What::Promote { host } => (Kind::Promote, (&**host, "")),
             What::Cut { from, to, one_way: false } => (Kind::Cut, (&**from, &**to)),
             What::Cut { from, to, one_way: true } => (Kind::CutOneWay, (&**from, &**to)),
+            What::Reorder { from, to, .. } => (Kind::Reorder, (&**from, &**to)),
             What::ClockStep { host, by: ..0 } => (Kind::StepBack, (&**host, "")),
             What::ClockStep { host, .. } => (Kind::StepForward, (&**host, "")),
         };
@@ -94,7 +96,7 @@ impl<'a> Kin<'a> {
 fn distance(placement: &Placement) -> Distance {
     let Cost { mark, is_before, .. } = placement.cost;
     let is_likely = match placement.what {
-        What::Cut { .. } => is_before,
+        What::Cut { .. } | What::Reorder { .. } => is_before,
         _ => is_before == mark.is_use,
     };
     (mark.rank, !is_likely, mark.hops)

@@ -8,11 +8,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     file::{
-        fault::{ClockStep, Crash, Cut, Fault, Pause, Promote, Restart, Suspend},
+        fault::{ClockStep, Crash, Cut, Fault, Pause, Promote, Restart, Slow, Suspend},
         scenario::Scenario,
     },
     units::{Draw, Span, Step},
 };
+
+/// A fault begins this long before or after an event: nothing happens in between.
+pub(super) const BESIDE: Duration = Duration::from_nanos(1);
 
 /// One fault of a hunt.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +48,9 @@ pub enum What {
     ClockStep { host: String, by: i64 },
     /// The replica becomes a master.
     Promote { host: String },
+    /// The messages that a host sends to another one at one instant come later by this many
+    /// nanoseconds.
+    Reorder { from: String, to: String, by: i64 },
 }
 
 /// A placement as processes send it to each other, without its cost.
@@ -124,6 +130,10 @@ impl Placement {
             What::ClockStep { host, by } => {
                 ClockStep { host: host.as_str().into(), by: Draw::Fixed(Step(*by)) }.into()
             }
+            What::Reorder { from, to, by } => {
+                let by = Draw::Fixed(Span(Duration::from_nanos(by.unsigned_abs())));
+                Slow { from: from.as_str().into(), to: to.as_str().into(), by }.into()
+            }
         };
         let length = self.length().map(|length| Draw::Fixed(Span(length)));
         Fault { at: Some(Draw::Fixed(Span(self.at.since(True::ZERO)))), length, ..fault }
@@ -141,6 +151,11 @@ impl fmt::Display for Placement {
             What::Cut { from, to, one_way: true } => write!(f, "cut from {from} to {to}")?,
             What::Cut { from, to, one_way: false } => write!(f, "cut between {from} and {to}")?,
             What::ClockStep { host, by } => write!(f, "clock step of {host} by {}", Step(*by))?,
+            What::Reorder { from, to, by } => {
+                let (sent, by) = (self.at + BESIDE, Span(Duration::from_nanos(by.unsigned_abs())));
+                let sent = Span(sent.since(True::ZERO));
+                return write!(f, "message from {from} to {to}, sent at {sent}, {by} later");
+            }
         }
         write!(f, " at {}", Span(self.at.since(True::ZERO)))?;
         self.length().map_or(Ok(()), |length| write!(f, " for {}", Span(length)))

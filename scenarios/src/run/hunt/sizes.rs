@@ -79,7 +79,7 @@ impl Sizes {
             HuntedKind::Crash => hunt.crash,
             HuntedKind::Cut => hunt.cut,
             HuntedKind::ClockStep => hunt.clock_step,
-            HuntedKind::Restart | HuntedKind::Promote => return Duration::ZERO,
+            HuntedKind::Restart | HuntedKind::Promote | HuntedKind::Reorder => return Duration::ZERO,
         };
         limit.map_or(2 * self.longest, |UpTo(Span(limit))| limit)
     }

@@ -1,9 +1,15 @@
 //! The reductions are sound, the results do not depend on threads, and violations are found again.
 
+use lockstorm_world::TraceRetention;
+
 use super::{End, Hunted, Search};
 use crate::{
-    file::scenario::{Scenario, parse},
-    judge::verdict::Match,
+    file::{
+        plan::Plan,
+        scenario::{Scenario, parse},
+    },
+    judge::{checker, verdict::Match},
+    run::{Engine, run},
 };
 
 /// Three clients. The second asks while the first holds the lock, and the third right after the
@@ -60,6 +66,7 @@ fn what_is_left_out_changes_no_verdict() {
         "kinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
         "kinds = [\"crash\", \"restart\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.5s\"",
         "kinds = [\"cut\", \"clock_step\"]\nof = \"m\"\nlatest = \"1.01s\"",
+        "kinds = [\"reorder\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.7s\"",
         "kinds = [\"promote\", \"pause\"]\nof = [\"r\", \"c1\"]\nlatest = \"1.1s\"",
     ] {
         let sizes = "pause = \"..999ms\"\ncrash = \"..500ms\"\ncut = \"..999ms\"\nclock_step = \"..999ms\"";
@@ -154,6 +161,74 @@ fn a_failover_that_loses_a_grant_is_found_by_a_promotion() {
     let found = hunted.found().unwrap_or_else(|| panic!("{}", hunted.sentence()));
     assert!(found.placed[0].to_string().starts_with("promotion of r at "), "{}", found.placed[0]);
     assert!(found.scenario.fault.values().all(|fault| fault.promote.is_some()));
+}
+
+/// The first client gives its lock back at the end of the lease: it reads the key, and deletes it if
+/// the token is its own. The deletion arrives half a millisecond before the request of the next
+/// owner.
+const RACE: &str = r#"
+[node.m]
+[network]
+latency = "1ms"
+[lock]
+subject = "token-lock"
+lease = "1s"
+traits = { release = "get-then-delete" }
+[client.c1]
+steps = [{ at = "1s", try_acquire = {} }, { at = "1.9985s", release = {} }]
+[client.c2]
+steps = [{ at = "2.001s", try_acquire = {} }]
+[run]
+storm = "4s"
+probe = false
+[expect]
+owner-safety = "holds"
+"#;
+
+/// The deletion comes after the request of the next owner, whose lock it deletes. No storm of
+/// faults is needed: the network is as late as it may be.
+#[test]
+fn a_message_that_another_one_overtakes_is_found() {
+    let hunt = |text: &str, keys: &str| {
+        let scenario = scenario(&format!("{text}\n[hunt]\nkinds = [\"reorder\"]\n{keys}"));
+        quiet(Search::new(&scenario, 0).jobs(2))
+    };
+    let hunted = hunt(RACE, "");
+    let found = hunted.found().unwrap_or_else(|| panic!("{}", hunted.sentence()));
+    let placed: Vec<String> = found.placed.iter().map(ToString::to_string).collect();
+    assert_eq!(placed, ["message from c1 to m, sent at 2.0005s, 500.001us later"]);
+    let plan = Plan::draw(&found.scenario, 0);
+    let outcome = run(&plan, "replay", Engine::Event, TraceRetention::Nothing);
+    let findings = checker::check(&outcome.history);
+    let verdict = findings.iter().find(|found| found.checker == "owner-safety").map(|one| one.verdict.word());
+    assert_eq!(verdict, Some("violated"), "the scenario that is printed is violated");
+    for (keys, verdict) in [
+        // No message may come so late.
+        ("reorder = \"..500us\"", "holds"),
+        ("reorder = \"..501us\"", "violated"),
+        // The deletion is none of its messages, or begins too late.
+        ("of = \"c2\"", "holds"),
+        ("latest = \"2s\"", "holds"),
+    ] {
+        assert_eq!(hunt(RACE, keys).word(), verdict, "{keys}");
+    }
+    let right = RACE.replace("get-then-delete", "compare");
+    assert_eq!(hunt(&right, "").word(), "holds", "one script reads and deletes");
+}
+
+/// Each placement is another order, and a right lock withstands all of them.
+#[test]
+fn messages_come_later_within_the_range_of_the_network() {
+    let text = RACE.replace("\"1ms\"", "\"500us..3ms\"").replace("get-then-delete", "compare");
+    let scenario = scenario(&format!("{text}\n[hunt]\nkinds = [\"reorder\"]"));
+    for seed in 0..20 {
+        let search = Search::new(&scenario, seed).jobs(2).to_the_end().keep_fingerprints();
+        let hunted = quiet(search);
+        assert!(matches!(hunted.end, End::HoldsWithin), "{}", hunted.sentence());
+        assert_eq!(hunted.left_out.all(), 0);
+        let distinct: std::collections::BTreeSet<_> = hunted.fingerprints.iter().collect();
+        assert_eq!(distinct.len(), hunted.fingerprints.len(), "each order is another run");
+    }
 }
 
 /// The node has no memory for a key, with or without a fault. Regression: a pause before the first
