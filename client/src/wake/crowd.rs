@@ -216,9 +216,9 @@ impl RoundTrip {
     }
 }
 
-/// Returns the delay of a client at a place, `None` if it is its turn: a quarter of a round trip for
-/// each client before it, four round trips at most, plus up to a quarter drawn at random, because
-/// another client may count the same number. More than [`NEAR`] others before it have the time of
+/// Returns the delay of a client at a place, `None` if it is its turn: a quarter of a round trip
+/// for each client before it, four round trips at most, plus up to a quarter drawn at random,
+/// because another client may count the same number. More than [`NEAR`] others before it have the time of
 /// two messages, [`FAR_MAX`] at most, plus up to the same drawn at random.
 pub(super) fn delay(env: &dyn Env, Place { ahead, period }: Place, round_trip: Duration) -> Option<Duration> {
     if ahead == 0 {
@@ -330,8 +330,8 @@ mod tests {
     async fn a_delay_grows_with_those_who_come_first() {
         let env = TokioEnv::current().unwrap();
         let ms = Duration::from_millis;
-        // The clients before it, milliseconds of a request and between two messages, the least delay
-        // and the range of what is drawn.
+        // The clients before it, milliseconds of a request and between two messages, the least
+        // delay and the range of what is drawn.
         for (ahead, round_trip, period, least, range) in [
             (1, 80, 0, 20, 20),
             (3, 80, 200, 60, 20),

@@ -163,8 +163,8 @@ fn a_failover_that_loses_a_grant_is_found_by_a_promotion() {
     assert!(found.scenario.fault.values().all(|fault| fault.promote.is_some()));
 }
 
-/// The first client gives its lock back at the end of the lease: it reads the key, and deletes it if
-/// the token is its own. The deletion arrives half a millisecond before the request of the next
+/// The first client gives its lock back at the end of the lease: it reads the key, and deletes it
+/// if the token is its own. The deletion arrives half a millisecond before the request of the next
 /// owner.
 const RACE: &str = r#"
 [node.m]
