@@ -30,7 +30,7 @@ fn words(sources: &[Source], judged: &Judged) -> Vec<(&'static str, &'static str
 fn cheap(sources: Vec<Source>) -> Vec<Source> {
     let cost = |source: &Source| {
         let plan = Plan::draw(&source.variants[0].scenario, 0);
-        plan.hosts.len() as u128 * u128::from(plan.phases.ends.as_nanos().unsigned_abs() / 1_000_000)
+        plan.host_count() as u128 * plan.length().as_millis()
     };
     let mut by_cost: Vec<(u128, Source)> =
         sources.into_iter().map(|source| (cost(&source), source)).collect();

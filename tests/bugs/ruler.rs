@@ -12,7 +12,7 @@ use std::{collections::BTreeSet, ops::ControlFlow, time::Duration};
 
 use lockstorm::{
     file::{
-        fault::{ClockStep, Crash, Cut, Fault, Pause, Promote, Restart, Suspend},
+        fault::{ClockStep, Crash, Cut, Fault, Pause, Promote, Restart, Slow, Suspend},
         name::Name,
         plan::Plan,
         scenario::{Hunt, HuntedKind, Scenario},
@@ -232,6 +232,12 @@ impl Storm {
                     *dice.one_of(&[(one, other, false), (one, other, true), (other, one, true)]);
                 Cut { from: from.as_str().into(), to: to.as_str().into(), one_way }.into()
             }
+            HuntedKind::Reorder => {
+                let (one, other) = dice.one_of(&self.pairs);
+                let (from, to) = *dice.one_of(&[(one, other), (other, one)]);
+                let by = Draw::Range(Span::millis(1), Span(self.longest));
+                Slow { from: from.as_str().into(), to: to.as_str().into(), by }.into()
+            }
             HuntedKind::ClockStep => {
                 ClockStep { host: host.into(), by: Draw::Range(Step(-longest), Step(longest)) }.into()
             }
@@ -257,6 +263,7 @@ fn kind(what: &What) -> HuntedKind {
         What::Cut { .. } => HuntedKind::Cut,
         What::ClockStep { .. } => HuntedKind::ClockStep,
         What::Promote { .. } => HuntedKind::Promote,
+        What::Reorder { .. } => HuntedKind::Reorder,
     }
 }
 

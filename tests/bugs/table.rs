@@ -109,5 +109,6 @@ fn word(kind: HuntedKind) -> &'static str {
         HuntedKind::Cut => "cut",
         HuntedKind::ClockStep => "clock_step",
         HuntedKind::Promote => "promote",
+        HuntedKind::Reorder => "reorder",
     }
 }

@@ -4,7 +4,7 @@
 use std::{ops::ControlFlow, time::Duration};
 
 use indexmap::IndexMap;
-use lockstorm_world::{TraceRetention, time::True};
+use lockstorm_world::TraceRetention;
 use miette::{Result, bail};
 
 use super::{
@@ -86,7 +86,7 @@ pub(super) fn run(sources: &[Source], jobs: Option<usize>, servers: &[Servers]) 
                 problems.extend(unstated(&sources[case.source], servers[on].default()));
             }
             match problems.is_empty() {
-                true => possible.push((plan.phases.ends.since(True::ZERO), on, case)),
+                true => possible.push((plan.length(), on, case)),
                 false => {
                     let came = Came::Refused(problems.join(", "));
                     rows.push(Row { on, case, came, failed: Vec::new(), before: Vec::new() });

@@ -141,7 +141,7 @@ fn is_covered(plan: &Plan) -> bool {
         matches!(kind, Fenced | NonReentrant | Plain | Redlock | Spin | String)
     };
     let is_alone = scenario.node.values().all(|node| node.replica_of.is_none());
-    let mut locks = plan.judged().map(|lock| &lock.written);
+    let mut locks = scenario.lock.values();
     let is_told_apart = |lock: &Lock| lock.traits.token != Some(Token::Shared);
     is_alone && !scenario.is_cluster() && locks.all(|lock| is_plain(lock.kind) && is_told_apart(lock))
 }

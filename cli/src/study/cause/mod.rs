@@ -140,7 +140,7 @@ impl Inquiry {
             let suspects: Vec<Suspect> = of.iter().map(|suspect| (*suspect).clone()).collect();
             let left = suspects.iter().fold(scenario.clone(), |left, suspect| suspect.taken(left));
             let mut plan = Plan::draw(&left, self.seed);
-            plan.faults.retain(|one| !suspects.contains(&Suspect::Occurrence(one.name.clone())));
+            plan.retain_occurrences(|name| !suspects.contains(&Suspect::Occurrence(name.to_owned())));
             Without { suspects, verdict: self.verdict(&plan) }
         };
         let all: Vec<&Suspect> = suspects.iter().collect();
@@ -226,8 +226,8 @@ impl Suspect {
     /// Returns the occurrences of a fault that has several.
     fn occurrences(&self, plan: &Plan) -> Vec<Suspect> {
         let Suspect::Fault(fault) = self else { return Vec::new() };
-        let own = plan.faults.iter().filter(|one| one.of() == fault);
-        let all: Vec<Suspect> = own.map(|one| Suspect::Occurrence(one.name.clone())).collect();
+        let own = plan.occurrences_of(fault);
+        let all: Vec<Suspect> = own.map(|name| Suspect::Occurrence(name.to_owned())).collect();
         if all.len() > 1 { all } else { Vec::new() }
     }
 

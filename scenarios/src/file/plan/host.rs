@@ -13,19 +13,19 @@ use crate::{
 
 /// A host of the run with the errors of its clocks and its software.
 #[derive(Debug, Clone)]
-pub struct PlannedHost {
+pub(crate) struct PlannedHost {
     /// The name in the file, with a number from 1 for a member of a group.
-    pub name: String,
+    pub(crate) name: String,
     /// The time by which its wall clock is ahead of true time at the start.
-    pub offset: Step,
+    pub(crate) offset: Step,
     /// The rate by which its clocks run faster than true time.
-    pub rate: Rate,
+    pub(crate) rate: Rate,
     /// The process to start; [`Software::kind`] is its role in the history.
-    pub software: Rc<dyn Software>,
+    pub(crate) software: Rc<dyn Software>,
 }
 
 /// The software of a host. The run selects the process to start by the concrete type.
-pub trait Software: Any + fmt::Debug {
+pub(crate) trait Software: Any + fmt::Debug {
     /// Returns the kind under which the history records the host.
     fn kind(&self) -> HostKind;
     /// Returns the node whose data it replicates from the start.

@@ -12,13 +12,13 @@ use crate::{
 
 /// A link whose latency is not the network's.
 #[derive(Debug, Clone)]
-pub struct PlannedLink {
+pub(crate) struct PlannedLink {
     /// The sending host.
-    pub from: String,
+    pub(crate) from: String,
     /// The receiving host.
-    pub to: String,
+    pub(crate) to: String,
     /// The time that a packet takes.
-    pub latency: Draw<Span>,
+    pub(crate) latency: Draw<Span>,
 }
 
 pub(super) fn links(scenario: &Scenario, hosts: &[PlannedHost]) -> Vec<PlannedLink> {

@@ -13,10 +13,10 @@ mod phases;
 mod script;
 mod software;
 
-use std::{any::Any, fmt, rc::Rc};
+use std::{any::Any, fmt, rc::Rc, time::Duration};
 
 use indexmap::{IndexMap, IndexSet};
-use lockstorm_world::Entropy;
+use lockstorm_world::{Entropy, time::True};
 
 use crate::{
     file::{
@@ -32,12 +32,14 @@ use crate::{
 };
 
 pub use drawn::Drawn;
-pub use host::{PlannedHost, Software};
-pub use links::PlannedLink;
-pub use occurrences::{Occurrence, Target, When};
-pub use phases::Phases;
-pub use script::{PlannedLine, PlannedStep};
-pub use software::{PlannedClient, PlannedNode, PlannedPeer, PlannedProbe, PlannedResource, PlannedSentinel};
+pub(crate) use host::PlannedHost;
+pub(crate) use links::PlannedLink;
+pub(crate) use occurrences::{Occurrence, Target, When};
+pub(crate) use phases::Phases;
+pub(crate) use script::{PlannedLine, PlannedStep};
+pub(crate) use software::{
+    PlannedClient, PlannedNode, PlannedPeer, PlannedProbe, PlannedResource, PlannedSentinel,
+};
 
 /// The plan of one run: a pure function of the scenario and the seed.
 #[derive(Debug, Clone)]
@@ -47,36 +49,36 @@ pub struct Plan {
     /// The seed from which all ranges were drawn.
     pub seed: u64,
     /// The hosts: nodes, clients, the resource, Sentinels and the probe.
-    pub hosts: Vec<PlannedHost>,
+    pub(crate) hosts: Vec<PlannedHost>,
     /// Links that differ from the rest of the network.
-    pub links: Vec<PlannedLink>,
+    pub(crate) links: Vec<PlannedLink>,
     /// The locks on trial, one for each table of the file; a [`LockEntry`] is an index into this
     /// list.
-    pub locks: Vec<PlannedLock>,
+    pub(crate) locks: Vec<PlannedLock>,
     /// Every occurrence of every fault, in the order of the file and of their numbers.
-    pub faults: Vec<Occurrence>,
+    pub(crate) faults: Vec<Occurrence>,
     /// The end of the storm and the end of the run.
-    pub phases: Phases,
+    pub(crate) phases: Phases,
 }
 
 /// The index in [`Plan::locks`] of a lock of the file. Several locks of different kinds under one
 /// name are one lock of the history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct LockEntry(pub u16);
+pub(crate) struct LockEntry(pub(crate) u16);
 
 /// A lock on trial, for one table `[lock]` of the file.
 #[derive(Debug, Clone)]
-pub struct PlannedLock {
+pub(crate) struct PlannedLock {
     /// The number of the lock in the history; tables with the same key share it.
-    pub number: LockNumber,
+    pub(crate) number: LockNumber,
     /// The name of its table in the file.
-    pub name: String,
+    pub(crate) name: String,
     /// Its main key in Redis, or the peer's key for it.
-    pub key: String,
+    pub(crate) key: String,
     /// Its table in the file, such as its kind and its subject.
-    pub written: Lock,
+    pub(crate) written: Lock,
     /// The nodes that it lives on: the first node of each replication group, without the replicas.
-    pub nodes: Vec<String>,
+    pub(crate) nodes: Vec<String>,
 }
 
 fn locks(scenario: &Scenario) -> Vec<PlannedLock> {
@@ -107,6 +109,27 @@ impl Plan {
             hosts,
             phases,
         }
+    }
+
+    /// Returns the simulated length of the run.
+    pub fn length(&self) -> Duration {
+        self.phases.ends.since(True::ZERO)
+    }
+
+    /// Returns the number of hosts.
+    pub fn host_count(&self) -> usize {
+        self.hosts.len()
+    }
+
+    /// Returns the names of the occurrences of a fault: `crash#1`, `crash#2`, or `crash` if it
+    /// occurs once.
+    pub fn occurrences_of<'a>(&'a self, fault: &'a str) -> impl Iterator<Item = &'a str> + 'a {
+        self.faults.iter().filter(move |one| one.of() == fault).map(|one| one.name.as_str())
+    }
+
+    /// Removes occurrences of faults, by their names.
+    pub fn retain_occurrences(&mut self, mut keep: impl FnMut(&str) -> bool) {
+        self.faults.retain(|one| keep(&one.name));
     }
 
     /// Draws the occurrences of other faults than those of the scenario, as a plan with them would
@@ -158,23 +181,23 @@ impl Plan {
     }
 
     /// Returns the lock of the file at this index.
-    pub fn entry(&self, entry: LockEntry) -> &PlannedLock {
+    pub(crate) fn entry(&self, entry: LockEntry) -> &PlannedLock {
         &self.locks[usize::from(entry.0)]
     }
 
     /// Iterates over the locks of the file, in order.
-    pub fn entries(&self) -> impl Iterator<Item = (LockEntry, &PlannedLock)> + Clone {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (LockEntry, &PlannedLock)> + Clone {
         (0..).map(LockEntry).zip(&self.locks)
     }
 
     /// Returns the locks of the file that are this lock of the history, in order: one entry, or
     /// several of different kinds.
-    pub fn entries_of(&self, lock: LockNumber) -> impl Iterator<Item = &PlannedLock> {
+    pub(crate) fn entries_of(&self, lock: LockNumber) -> impl Iterator<Item = &PlannedLock> {
         self.locks.iter().filter(move |entry| entry.number == lock)
     }
 
     /// Returns the locks of the history, each as its first entry in the file.
-    pub fn judged(&self) -> impl Iterator<Item = &PlannedLock> {
+    pub(crate) fn judged(&self) -> impl Iterator<Item = &PlannedLock> {
         let is_first = |at: &usize, lock: &PlannedLock| {
             self.locks[..*at].iter().all(|before| before.number != lock.number)
         };

@@ -20,30 +20,30 @@ const FRACTIONS: usize = 4;
 
 /// One occurrence of a fault: a fault without `every` has one.
 #[derive(Debug, Clone)]
-pub struct Occurrence {
+pub(crate) struct Occurrence {
     /// The fault's name in the scenario; for repeated faults followed by `#` and the number of the
     /// occurrence.
-    pub name: String,
+    pub(crate) name: String,
     /// A true instant, or the event that triggers it and a delay.
-    pub when: When,
+    pub(crate) when: When,
     /// The time after which it is undone; `None` for never.
-    pub length: Option<Duration>,
+    pub(crate) length: Option<Duration>,
     /// The fault, with all ranges among its parameters drawn.
-    pub fault: FaultKind,
+    pub(crate) fault: FaultKind,
     /// The targets, one list for each of the fault's selectors.
-    pub targets: Vec<Vec<Target>>,
+    pub(crate) targets: Vec<Vec<Target>>,
 }
 
 impl Occurrence {
     /// Returns the name of its fault.
-    pub fn of(&self) -> &str {
+    pub(crate) fn of(&self) -> &str {
         self.name.split_once('#').map_or(&self.name, |(fault, _)| fault)
     }
 }
 
 /// The start of an occurrence: known before the run, or triggered in it.
 #[derive(Debug, Clone, PartialEq)]
-pub enum When {
+pub(crate) enum When {
     /// An instant of true time, drawn before the run.
     At(True),
     /// This delay after an event of the run.
@@ -52,7 +52,7 @@ pub enum When {
 
 /// A target of a fault: a host, or a role that is resolved in the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub(crate) enum Target {
     /// A host, known before the run.
     Host(String),
     /// The hosts in this role when the fault begins, such as `@master`.

@@ -15,15 +15,15 @@ use crate::{
 /// Safety is judged throughout. Progress is judged only after the storm: a lock that no client gets
 /// during a partition is right, and a lock that no client gets after it is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Phases {
+pub(crate) struct Phases {
     /// The end of the storm. By default repeated faults do not begin after it, and faults with a
     /// length end here at the latest.
-    pub storm_ends: True,
+    pub(crate) storm_ends: True,
     /// The probe, which asks for the locks in the calm: its start, or the reason for its absence.
     /// `None` if no lock has owners.
-    pub probe: Option<Probe>,
+    pub(crate) probe: Option<Probe>,
     /// The end of the run in true time: storm and calm together.
-    pub ends: True,
+    pub(crate) ends: True,
 }
 
 impl Phases {

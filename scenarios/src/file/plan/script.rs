@@ -14,14 +14,14 @@ use crate::{
 
 /// A step of a script, with its times drawn from the seed.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlannedStep {
+pub(crate) struct PlannedStep {
     /// The earliest start, in true time after the start of the run.
-    pub at: Option<Span>,
+    pub(crate) at: Option<Span>,
     /// The lock that the step names, if any.
-    pub of: Option<LockEntry>,
+    pub(crate) of: Option<LockEntry>,
     /// The action, with all ranges among its times drawn; `None` for a step that only waits for its
     /// time.
-    pub step: Option<Step>,
+    pub(crate) step: Option<Step>,
 }
 
 impl fmt::Display for PlannedStep {
@@ -35,13 +35,13 @@ impl fmt::Display for PlannedStep {
 
 /// One line of work of a client: a separate owner.
 #[derive(Debug, Clone, PartialEq)]
-pub struct PlannedLine {
+pub(crate) struct PlannedLine {
     /// Its name; empty for the only line of a client.
-    pub name: String,
+    pub(crate) name: String,
     /// Its steps in the order of the file; empty with a workload.
-    pub script: Vec<PlannedStep>,
+    pub(crate) script: Vec<PlannedStep>,
     /// Its workload, if it has one instead of a script.
-    pub workload: Option<Workload>,
+    pub(crate) workload: Option<Workload>,
 }
 
 /// Returns the lines of work of one client, in the order of the file.

@@ -17,11 +17,11 @@ use crate::{
 
 /// A client with its script or its workload.
 #[derive(Debug)]
-pub struct PlannedClient {
+pub(crate) struct PlannedClient {
     /// The table of the file that defines it; the clients of a group share the table.
-    pub client: Client,
+    pub(crate) client: Client,
     /// Its lines of work, drawn; at least one.
-    pub lines: Vec<PlannedLine>,
+    pub(crate) lines: Vec<PlannedLine>,
 }
 
 impl Software for PlannedClient {

@@ -15,12 +15,12 @@ use lockstorm_world::Entropy;
 use super::host::PlannedHost;
 use crate::file::scenario::Scenario;
 
-pub use client::PlannedClient;
-pub use node::PlannedNode;
-pub use peer::PlannedPeer;
-pub use probe::PlannedProbe;
-pub use resource::PlannedResource;
-pub use sentinel::PlannedSentinel;
+pub(crate) use client::PlannedClient;
+pub(crate) use node::PlannedNode;
+pub(crate) use peer::PlannedPeer;
+pub(crate) use probe::PlannedProbe;
+pub(crate) use resource::PlannedResource;
+pub(crate) use sentinel::PlannedSentinel;
 
 /// Plans the hosts of one kind of software.
 type Hosts = fn(&Scenario, &Entropy) -> Vec<PlannedHost>;

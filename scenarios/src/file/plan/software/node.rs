@@ -15,18 +15,18 @@ use crate::{
 
 /// A Redis node of the run, not yet started.
 #[derive(Debug, Clone)]
-pub struct PlannedNode {
+pub(crate) struct PlannedNode {
     /// The table of the file that defines it; the members of a group share the table.
-    pub node: Node,
+    pub(crate) node: Node,
     /// The node that it follows from the start.
-    pub master: Option<String>,
+    pub(crate) master: Option<String>,
     /// The users that it knows from the start, each as the words of its line in `redis.conf`.
-    pub users: Vec<Vec<String>>,
+    pub(crate) users: Vec<Vec<String>>,
     /// The initial `nodes.conf` of a cluster node, in which it remembers the cluster.
-    pub nodes_conf: Option<String>,
+    pub(crate) nodes_conf: Option<String>,
     /// The real server, in a run with real servers. An error is the end of a sentence about the
     /// node, if no server fits.
-    pub server: Option<Result<Server, String>>,
+    pub(crate) server: Option<Result<Server, String>>,
 }
 
 impl Software for PlannedNode {

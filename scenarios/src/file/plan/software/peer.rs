@@ -13,13 +13,13 @@ use crate::{
 
 /// A client whose work a peer does.
 #[derive(Debug)]
-pub struct PlannedPeer {
+pub(crate) struct PlannedPeer {
     /// The table of the file that defines the client.
-    pub client: Client,
+    pub(crate) client: Client,
     /// Its work. A peer can do one line of work.
-    pub lines: Vec<PlannedLine>,
+    pub(crate) lines: Vec<PlannedLine>,
     /// The library on trial, with the command that starts its process.
-    pub peer: Rc<Peer>,
+    pub(crate) peer: Rc<Peer>,
     /// The reasons why the library cannot do this work.
     problems: Vec<String>,
 }

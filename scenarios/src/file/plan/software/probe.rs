@@ -22,10 +22,10 @@ const NAME: &str = "(probe)";
 
 /// lockstorm's own client.
 #[derive(Debug)]
-pub struct PlannedProbe {
+pub(crate) struct PlannedProbe {
     /// The client as a file would write it. It knows all nodes, and finds the master in the same
     /// way as the file's clients.
-    pub client: Client,
+    pub(crate) client: Client,
 }
 
 impl Software for PlannedProbe {

@@ -14,7 +14,7 @@ use crate::{
 
 /// The resource that the locks guard.
 #[derive(Debug)]
-pub struct PlannedResource;
+pub(crate) struct PlannedResource;
 
 impl Software for PlannedResource {
     fn kind(&self) -> HostKind {

@@ -16,18 +16,18 @@ use crate::{
 
 /// A Sentinel of the run, not yet started.
 #[derive(Debug, Clone)]
-pub struct PlannedSentinel {
+pub(crate) struct PlannedSentinel {
     /// Its initial configuration file.
-    pub file: String,
+    pub(crate) file: String,
     /// The options in it that every server has.
-    pub options: Vec<(String, String)>,
+    pub(crate) options: Vec<(String, String)>,
     /// The generation that it imitates.
-    pub generation: Generation,
+    pub(crate) generation: Generation,
     /// The generation that the file asks for, if it asks for one.
-    pub wanted: Option<Wanted>,
+    pub(crate) wanted: Option<Wanted>,
     /// The real server, in a run with real servers. An error is the end of a sentence about the
     /// Sentinel, if no server fits.
-    pub server: Option<Result<Server, String>>,
+    pub(crate) server: Option<Result<Server, String>>,
 }
 
 impl Software for PlannedSentinel {
