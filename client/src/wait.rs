@@ -353,15 +353,15 @@ impl<T: Send + 'static> Caller<T> {
             }
             // A message may have been missed before the subscription was confirmed.
             let asked = env.now();
-            let busy = match self.attempt(wanted).await? {
+            let answer = self.attempt(wanted).await?;
+            round_trip.took(env.now() - asked);
+            let busy = match answer {
                 Answer::Got(got) => {
-                    round_trip.took(env.now() - asked);
                     subscription.granted(round_trip.time());
                     return Ok(Some(got));
                 }
                 Answer::Busy(busy) => busy,
             };
-            round_trip.took(env.now() - asked);
             subscription.looked();
             if self.has_given_up() || wanted.is_exhausted() {
                 return Ok(None);

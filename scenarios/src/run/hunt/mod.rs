@@ -470,8 +470,8 @@ impl<'a> Search<'a> {
                 all
             }
         };
-        let is_replica = |host: &&String| self.scenario.replicas_to_promote().contains(host);
-        let replicas = hosts.iter().filter(is_replica).cloned().collect();
+        let replicas = self.scenario.replicas_to_promote();
+        let replicas = hosts.iter().filter(|host| replicas.contains(host)).cloned().collect();
         let (servers, sizes) = (names(&is_server), Sizes::of(self.scenario));
         let (latencies, phases): (Latencies, Phases) = (Latencies::of(&plan), plan.phases);
         let (hunt, brute) = (self.hunt.clone(), self.brute);
