@@ -234,6 +234,18 @@ pub enum PropagateTo {
     None,
 }
 
+/// The frame in which the commands of a batch are propagated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub enum Framing {
+    /// One transaction if there are several.
+    #[default]
+    Several,
+    /// One transaction even if there is only one.
+    Always,
+    /// One by one.
+    Never,
+}
+
 /// An effect of a command that concerns only client-side caching.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cached {
@@ -252,8 +264,8 @@ pub struct Effects {
     pub touched: Vec<Touch>,
     /// The commands to propagate to replicas and the AOF, in order.
     pub propagated: Vec<Propagated>,
-    /// Set if the commands are propagated one by one instead of as one transaction.
-    pub separately: bool,
+    /// The frame of the commands for replicas and the AOF.
+    pub framing: Framing,
     /// Messages, in order, each with the number of keys touched before it.
     pub published: Vec<(usize, Publication)>,
     /// Databases that lost all their keys in one step, with their former data. That causes no
@@ -328,7 +340,7 @@ impl Effects {
         self.cached.extend(after.cached.into_iter().map(|(at, cached)| (before + at, cached)));
         self.touched.extend(after.touched);
         self.propagated.extend(after.propagated);
-        self.separately |= after.separately;
+        self.framing = self.framing.max(after.framing);
         self.published.extend(after.published.into_iter().map(|(at, message)| (before + at, message)));
         self.command_ends.extend(
             after

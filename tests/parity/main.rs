@@ -313,17 +313,25 @@ fn shown(received: &Received) -> String {
 /// Plays a transcript on the real server and records its replies. Replies that already match the
 /// transcript keep their form, so that patterns remain.
 fn rewrite(path: &Path) -> Result<(), Failed> {
-    Ok(std::fs::write(path, record_from(path, generation_of(path).unwrap_or(REFERENCE), PATIENCE)?)?)
+    Ok(std::fs::write(
+        path,
+        record_from(path, read(path)?, generation_of(path).unwrap_or(REFERENCE), PATIENCE)?,
+    )?)
 }
 
 /// Returns the transcript with the replies of the real server of a generation, which counts as
 /// silent after `patience`.
-fn record_from(path: &Path, generation: Generation, patience: Duration) -> Result<String, Failed> {
+fn record_from(
+    path: &Path,
+    steps: Vec<Step>,
+    generation: Generation,
+    patience: Duration,
+) -> Result<String, Failed> {
     let mut server = real(path, generation)?;
     let mut ids = BTreeMap::new();
     let mut out = String::new();
     let mut patience = patience;
-    let mut steps = read(path)?.into_iter().peekable();
+    let mut steps = steps.into_iter().peekable();
     while let Some(step) = steps.next() {
         let received_next = match steps.peek().map(|next| &next.action) {
             Some(Action::Receive(name)) => Some(name.clone()),

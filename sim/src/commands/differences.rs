@@ -8,13 +8,14 @@ use crate::generation::Generation;
 const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
     (
         Generation::Redis62,
-        "Errors that a script gets from `redis.pcall` and makes with `redis.error_reply`, and errors of \
-         compilation, have the texts of 7.0. Figures of INFO, and MEMORY USAGE of streams, are those of \
-         7.0. Options of 7.0 can be set at the start. `tot-mem` in CLIENT LIST omits the arguments of the \
-         last command. HINCRBYFLOAT by infinity leaves no empty hash behind. A timeout of 0.001 seconds is \
-         a millisecond, not none. `notify-keyspace-events` has the class `n`. Messages and invalidations that \
-         a client sends to itself come in the order of 7.0. Replicas get the time to live also where a \
-         command names the time of expiry (EXPIREAT, EXAT), and the only write of a script without MULTI.",
+        "Figures of INFO, and MEMORY USAGE of streams, are those of 7.0. Options of 7.0 can be set at the start. \
+         `tot-mem` in CLIENT LIST omits the arguments of the last command. HINCRBYFLOAT by infinity leaves no \
+         empty hash behind. A timeout of 0.001 seconds is a millisecond, not none. Messages and invalidations \
+         that a client sends to itself come in the order of 7.0. Replicas get the time to live also where a \
+         command names the time of expiry (EXPIREAT, EXAT), and no empty transaction of a script that changed \
+         nothing. The event `keymiss` also tells of keys that COPY, PFMERGE, SUNIONSTORE and their kin miss. Scripts \
+         cannot change the libraries of Lua, and an error that leaves `coroutine.wrap` has its place once. GEO \
+         commands take units in capitals, and XCLAIM and XAUTOCLAIM drop entries that are deleted.",
         &["STRALGO"],
     ),
     (
@@ -44,8 +45,7 @@ const OF_GENERATIONS: &[(Generation, &str, &[&str])] = &[
     ),
     (
         Generation::Valkey91,
-        "As Valkey 8.1. A large value counts for the limit of the output buffer. A replica that is cut off \
-         does not answer SCRIPT EXISTS. `tot-mem` in CLIENT LIST also omits the state that transactions, WATCH, tracking \
+        "As Valkey 8.1. A large value counts for the limit of the output buffer. `tot-mem` in CLIENT LIST also omits the state that transactions, WATCH, tracking \
          and subscriptions leave behind. A writable replica does not remove expired fields of hashes by \
          itself. The copy of a slot migration takes no time, and its link to the \
          target is no client. A snapshot does not say that a slot is being imported: a replica that \

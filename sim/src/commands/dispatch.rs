@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     config::Config,
-    effect::{Cached, PropagateTo, Propagated},
+    effect::{Cached, Framing, PropagateTo, Propagated},
     generation::{Feature, Generation, Since},
     keyspace::Dict,
     resp::{Reply, quotable},
@@ -109,6 +109,26 @@ pub fn check_renames(config: &Config) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Returns true if Redis 6.2 would find an error in a command only when it runs: its subcommand is
+/// unknown, or has other arguments. Later servers find it before.
+pub fn fails_late(config: &Config, found: &Result<&'static Spec, Error>, args: &[Bytes]) -> bool {
+    let is_right = found.as_ref().is_ok_and(|spec| spec.accepts(config.generation, args.len()));
+    !config.generation.has(Feature::Subcommands)
+        && !is_right
+        && args.len() > 1
+        && find_in(config, &args[..1]).is_ok_and(|spec| !spec.subcommands.is_empty())
+}
+
+/// Makes the error for a command that fails late. Without a cluster, CLUSTER has no subcommands.
+pub fn late_error(config: &Config, found: &Result<&'static Spec, Error>, args: &[Bytes]) -> Error {
+    let is_cluster = find_in(config, &args[..1]).is_ok_and(|spec| spec.group == Group::Cluster);
+    match found {
+        _ if is_cluster && !config.cluster.enabled => Error::NO_CLUSTER,
+        Ok(spec) => wrong_arity(config.generation, spec, args),
+        Err(error) => error.clone(),
+    }
 }
 
 /// Makes the error for a wrong number of arguments. Redis 6.2 does not know if the subcommand is
@@ -216,6 +236,12 @@ pub fn run(ctx: &mut Ctx<'_>, spec: &Spec, args: &[Bytes]) -> Reply {
             *first = Bytes::from_static(spec.name.split('|').next().unwrap_or(spec.name).as_bytes());
         }
         ctx.effects.propagated.push(Propagated { db: ctx.db, args, to });
+    }
+    if ctx.effects.dirty != dirty_before
+        && matches!(ctx.origin, Origin::Script | Origin::Exec)
+        && !ctx.node.config.generation.has(Feature::BareSingleWrites)
+    {
+        ctx.effects.framing = Framing::Always;
     }
     ctx.node.stats.commands += u64::from(is_new);
     // A blocked command has not run yet.

@@ -89,6 +89,8 @@ impl Error {
     /// A function has run longer than `busy-reply-threshold`.
     pub const BUSY_FUNCTION: Error =
         Error::of("BUSY Redis is busy running a script. You can only call FUNCTION KILL or SHUTDOWN NOSAVE.");
+    /// CLUSTER on a node that is in none.
+    pub const NO_CLUSTER: Error = Error::of("ERR This instance has cluster support disabled");
     /// An invalid database number.
     pub const DB_OUT_OF_RANGE: Error = Error::of("ERR DB index is out of range");
 
@@ -149,6 +151,11 @@ impl Error {
 
     /// Returns the error in the words of a generation of servers.
     pub fn worded(self, generation: Generation) -> Error {
+        if generation == Generation::Redis62 && self == Error::MISCONF {
+            let (new, old) =
+                ("it's currently unable to persist to disk", "it is currently not able to persist on disk");
+            return Error(self.0.replace(new, old).into());
+        }
         if !generation.is_valkey() {
             return self;
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::{Ctx, Error};
 use crate::{
-    generation::{Generation, Since},
+    generation::{Feature, Generation, Since},
     resp::Reply,
 };
 
@@ -243,10 +243,24 @@ impl Spec {
         if generation.is_before_7_2() { self.arity_of_old(generation) } else { self.arity }
     }
 
+    /// Returns the flags in a generation; the field has those of 7.0.
+    pub fn flags_in(&self, generation: Generation) -> Flags {
+        let lacks = |feature: Feature| !generation.has(feature);
+        match self.name {
+            "script|exists" if generation == Generation::Valkey91 => self.flags | Flags::STALE,
+            "ping" if lacks(Feature::StaleScripts) => self.flags | Flags::STALE,
+            "echo" | "eval" | "evalsha" if lacks(Feature::StaleScripts) => self.flags - Flags::STALE,
+            name if name.starts_with("script|") && lacks(Feature::StaleScripts) => self.flags - Flags::STALE,
+            "reset" if lacks(Feature::FreeReset) => self.flags - Flags::NO_AUTH,
+            _ => self.flags,
+        }
+    }
+
     /// Returns the arity before Redis 7.2.
     fn arity_of_old(&self, generation: Generation) -> i32 {
         match self.name {
             "expire" | "pexpire" | "expireat" | "pexpireat" if generation == Generation::Redis62 => 3,
+            "script|exists" if generation == Generation::Redis62 => -2,
             "zrank" | "zrevrank" => 3,
             "command|getkeys" | "command|getkeysandflags" => -4,
             "pfdebug" if generation == Generation::Redis62 => -3,

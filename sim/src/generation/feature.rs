@@ -42,8 +42,12 @@ impl Since {
 
     /// Returns true if servers of the generation have it.
     pub fn includes(self, generation: Generation) -> bool {
-        let release = generation.release();
-        match generation.is_valkey() {
+        self.includes_release(generation.is_valkey(), generation.release())
+    }
+
+    /// Returns true if this release of Valkey, or else of Redis, has it.
+    pub fn includes_release(self, is_valkey: bool, release: (u8, u8)) -> bool {
+        match is_valkey {
             false => self.redis.is_some_and(|since| since <= release),
             true => {
                 self.redis.is_some_and(|since| since <= FORK)
@@ -66,6 +70,32 @@ pub enum Feature {
     SetIfEq,
     /// `min-replicas-to-write` applies to writes of scripts.
     ScriptsNeedReplicas,
+    /// The class `n` of keyspace events.
+    NewKeyEvents,
+    /// Errors inside scripts are tables.
+    ErrorTables,
+    /// A single write of a script or a transaction is propagated without MULTI and EXEC.
+    BareSingleWrites,
+    /// WATCH remembers which keys had expired.
+    ExpiredWatches,
+    /// SETBIT and BITFIELD that change no bit are no change.
+    IdleBits,
+    /// CLIENT REPLY does not suppress pushes.
+    PushesWithoutReplies,
+    /// ACL rules have selectors, and permissions to read or to write keys.
+    Selectors,
+    /// Subcommands are commands.
+    Subcommands,
+    /// A replica that is cut off answers ECHO and SCRIPT, and not PING.
+    StaleScripts,
+    /// RESET needs no permission.
+    FreeReset,
+    /// LPOP and RPOP with a count look at the key first.
+    CountedPops,
+    /// The flush of an empty database is propagated.
+    EmptyFlushes,
+    /// The options NOW, FORCE and ABORT of SHUTDOWN.
+    ShutdownOptions,
     /// The clock stands still while a script runs.
     FrozenScripts,
     /// WAIT is allowed in scripts.
@@ -169,6 +199,62 @@ pub const FEATURES: &[(Feature, Since, &str)] = &[
         "a script cannot write with fewer replicas than `min-replicas-to-write` either (before, only the \
          writes of clients were refused)",
     ),
+    (
+        Feature::NewKeyEvents,
+        Since::redis(7, 0),
+        "`notify-keyspace-events` has the class `n`: events of new keys",
+    ),
+    (
+        Feature::ErrorTables,
+        Since::redis(7, 0),
+        "an error that a script catches begins with a code, also if it may not run the command (before, such \
+         texts began with the place in the script, as in `@user_script: 1: `), and `redis.error_reply` adds one",
+    ),
+    (
+        Feature::BareSingleWrites,
+        Since::redis(7, 0),
+        "the only write of a script or of a transaction is replicated without MULTI and EXEC",
+    ),
+    (
+        Feature::ExpiredWatches,
+        Since::redis(7, 0),
+        "WATCH of a key that has expired but is not yet deleted: EXEC runs, also after the deletion (before, it \
+         was aborted)",
+    ),
+    (
+        Feature::IdleBits,
+        Since::redis(7, 0),
+        "SETBIT and BITFIELD that change no bit are no change for WATCH, events and replicas",
+    ),
+    (
+        Feature::PushesWithoutReplies,
+        Since::redis(7, 0),
+        "`CLIENT REPLY OFF` and `SKIP` do not suppress messages and invalidations",
+    ),
+    (
+        Feature::Selectors,
+        Since::redis(7, 0),
+        "ACL rules have selectors in parentheses, `%R~` and `%W~`, and take subcommands away",
+    ),
+    (
+        Feature::Subcommands,
+        Since::redis(7, 0),
+        "a subcommand that does not exist, or has another number of arguments, is refused when it is queued (before, \
+         when it runs, so the rest of the transaction ran); a script's call has the error of the subcommand",
+    ),
+    (
+        Feature::StaleScripts,
+        Since::redis(7, 0),
+        "a replica that is cut off and must not serve stale data answers ECHO and SCRIPT, but PING with MASTERDOWN",
+    ),
+    (Feature::FreeReset, Since::redis(7, 0), "RESET needs no permission and no AUTH"),
+    (
+        Feature::CountedPops,
+        Since::redis(7, 0),
+        "`LPOP key 0` and `RPOP key 0` reply with an empty array, and with a null array for a missing key",
+    ),
+    (Feature::EmptyFlushes, Since::redis(7, 0), "FLUSHDB of an empty database is propagated"),
+    (Feature::ShutdownOptions, Since::redis(7, 0), "SHUTDOWN has NOW, FORCE and ABORT"),
     (
         Feature::FrozenScripts,
         Since::redis(7, 2),

@@ -32,9 +32,6 @@ const NO_GLOBAL: &str = "Script attempted to access nonexistent global variable"
 /// The error of Redis 6.2 for a new global variable, which it raises there, too.
 const NEW_GLOBAL: &str = "Script attempted to create global variable";
 
-/// The beginning of the errors of a script whose user lacks a permission.
-const NOT_PERMITTED: &str = "ERR The user executing the script can't";
-
 /// The first version of snapshots that is Valkey's own.
 pub(crate) const VALKEY_RDB: u16 = 80;
 
@@ -139,43 +136,38 @@ impl Generation {
         }
     }
 
+    /// Returns what a script of Redis 6.2 is told if it may not run a command, behind the place of
+    /// its call. `text` is the error of 7.0.
+    pub(crate) fn refused_before_tables(text: &str) -> String {
+        match text.strip_prefix("ERR ") {
+            // The server's own replies, as they are on the wire.
+            None => format!("-{text}\r\n"),
+            Some("Unknown Redis command called from script") => {
+                "Unknown Redis command called from Lua script".into()
+            }
+            Some("Please specify at least one argument for this redis lib call") => {
+                "Please specify at least one argument for redis.call()".into()
+            }
+            Some("Lua redis lib command arguments must be strings or integers") => {
+                "Lua redis() command arguments must be strings or integers".into()
+            }
+            Some("Wrong number of args calling Redis command from script") => {
+                "Wrong number of args calling Redis command From Lua script".into()
+            }
+            Some("This Redis command is not allowed from script") => {
+                "This Redis command is not allowed from scripts".into()
+            }
+            Some(text) => text.replacen("Script attempted", "Lua script attempted", 1),
+        }
+    }
+
     /// Returns the error reply of a script with this name, which failed with `text` at a line of
-    /// the source, such as `@user_script`. `is_counted` is set if the text is the reply of a
-    /// command.
-    pub(crate) fn placed(
-        self,
-        (text, is_counted): (&str, bool),
-        name: &str,
-        source: &str,
-        line: impl fmt::Display,
-    ) -> String {
+    /// the source, such as `@user_script`.
+    pub(crate) fn placed(self, text: &str, name: &str, source: &str, line: impl fmt::Display) -> String {
         match self {
             Generation::Redis62 => {
-                let text = match text {
-                    "ERR Unknown Redis command called from script" => {
-                        format!("{source}: {line}: Unknown Redis command called from Lua script")
-                    }
-                    "ERR Please specify at least one argument for this redis lib call" => {
-                        format!("{source}: {line}: Please specify at least one argument for redis.call()")
-                    }
-                    "ERR Lua redis lib command arguments must be strings or integers" => {
-                        format!("{source}: {line}: Lua redis() command arguments must be strings or integers")
-                    }
-                    "ERR Wrong number of args calling Redis command from script" => {
-                        format!(
-                            "{source}: {line}: Wrong number of args calling Redis command From Lua script"
-                        )
-                    }
-                    "ERR This Redis command is not allowed from script" => {
-                        format!("{source}: {line}: This Redis command is not allowed from scripts")
-                    }
-                    denied if denied.starts_with(NOT_PERMITTED) => {
-                        format!("{source}: {line}: {}", denied.trim_start_matches("ERR "))
-                    }
-                    // Errors of commands keep their code.
-                    _ => text.strip_prefix("ERR ").filter(|_| !is_counted).unwrap_or(text).to_owned(),
-                };
-                let place = match &text {
+                let text = text.strip_prefix("ERR ").unwrap_or(text);
+                let place = match text {
                     text if text.contains(NO_GLOBAL) => "@enable_strict_lua:15".to_owned(),
                     text if text.contains(NEW_GLOBAL) => "@enable_strict_lua:8".to_owned(),
                     _ => format!("{source}:{line}"),

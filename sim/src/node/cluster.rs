@@ -8,7 +8,8 @@ use crate::{
     cluster::{Around, Cluster, Want, key_slot},
     durability::keys_as_commands,
     effect::{
-        Cached, Changer, Class, Effects, PropagateTo, Propagated, Publication, Signal, Subscription, Touch,
+        Cached, Changer, Class, Effects, Framing, PropagateTo, Propagated, Publication, Signal, Subscription,
+        Touch,
     },
     env::Env,
     generation::Feature,
@@ -89,7 +90,7 @@ impl Node {
             Want::Tell { conn, bytes } => self.clients.send_raw(conn, &bytes),
             Want::HangUp(conn) => self.clients.close(conn),
             Want::Propagate(args) => {
-                effects.separately = true;
+                effects.framing = Framing::Never;
                 effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
             }
         }
@@ -105,7 +106,7 @@ impl Node {
             let lazily = self.config.memory.lazy_free.server_del;
             self.count_freed(&gone.value, lazily);
             if self.config.generation.has(Feature::PropagatedSlotLoss) {
-                effects.separately = true;
+                effects.framing = Framing::Never;
                 let args = deletion(lazily, &key);
                 effects.propagated.push(Propagated { db: 0, args, to: PropagateTo::All });
             }

@@ -1,6 +1,6 @@
 //! Encodes commands as bytes of the replication stream, which is also the format of the AOF.
 
-use crate::effect::Propagated;
+use crate::effect::{Framing, Propagated};
 
 /// Appends a command to `out`.
 pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
@@ -13,18 +13,24 @@ pub fn encode(args: &[impl AsRef<[u8]>], out: &mut Vec<u8>) {
     }
 }
 
-/// Appends the commands of one batch, between MULTI and EXEC if there are several. Adds a SELECT
-/// before each command whose database is not the `selected` one; the first SELECT comes before
-/// MULTI.
+/// Appends the commands of one batch, between MULTI and EXEC if the framing asks for it. Adds a
+/// SELECT before each command whose database is not the `selected` one; the first SELECT comes
+/// before MULTI.
 ///
 /// ```
-/// use lockstorm_sim::{effect::{Propagated, PropagateTo}, replication::encode_batch};
+/// use lockstorm_sim::{effect::{Framing, Propagated, PropagateTo}, replication::encode_batch};
 /// let (mut out, mut selected) = (Vec::new(), Some(0));
-/// encode_batch(&[Propagated { db: 0, args: vec!["DEL".into(), "k".into()], to: PropagateTo::All }], &mut selected, &mut out);
+/// let del = Propagated { db: 0, args: vec!["DEL".into(), "k".into()], to: PropagateTo::All };
+/// encode_batch(&[del], Framing::Several, &mut selected, &mut out);
 /// assert_eq!(out, b"*2\r\n$3\r\nDEL\r\n$1\r\nk\r\n");
 /// ```
-pub fn encode_batch(commands: &[Propagated], selected: &mut Option<usize>, out: &mut Vec<u8>) {
-    let several = commands.len() > 1;
+pub fn encode_batch(
+    commands: &[Propagated],
+    framing: Framing,
+    selected: &mut Option<usize>,
+    out: &mut Vec<u8>,
+) {
+    let several = commands.len() > 1 || framing == Framing::Always && !commands.is_empty();
     for (at, Propagated { db, args, .. }) in commands.iter().enumerate() {
         if *selected != Some(*db) {
             encode(&["SELECT", &db.to_string()], out);

@@ -1,6 +1,6 @@
 //! The `redis` table, and the sandbox functions written in Rust.
 
-use std::rc::Rc;
+use std::{borrow::Cow, rc::Rc};
 
 use bytes::Bytes;
 use mlua::{Lua, MultiValue, Table, Value};
@@ -10,6 +10,7 @@ use super::{
     context::{BYTES_PER_INSTRUCTION, MEMORY_MAX, ScriptContext},
     convert::{argument, to_lua},
     dialect::Dialect,
+    error_table::reply_table,
     failure::Failure,
     json, math, msgpack, position,
     register_function::register,
@@ -56,7 +57,7 @@ pub(super) fn functions(
         rust.raw_set("also", "server")?;
     }
     if generation == Generation::Redis62 {
-        rust.raw_set("names_new", true)?;
+        rust.raw_set("is_old", true)?;
     }
     rust.raw_set("libraries", libraries)?;
     rust.raw_set("strings", strings::library(lua)?)?;
@@ -178,15 +179,34 @@ fn misused(context: &ScriptContext, function: &str, why: &str) -> mlua::Error {
 /// Instructions that every command costs.
 const CALL_COST: usize = 20;
 
-/// Runs a command. The inner error means that the arguments form no command.
-fn called(context: &ScriptContext, args: &MultiValue) -> mlua::Result<Result<Reply, &'static str>> {
+/// Runs a command. The inner error means that the arguments form no command, or on Redis 6.2
+/// that the script may not run it.
+fn called(
+    lua: &Lua,
+    context: &ScriptContext,
+    args: &MultiValue,
+) -> mlua::Result<Result<Reply, Cow<'static, str>>> {
+    let has_tables = || context.generation.get().has(Feature::ErrorTables);
     let words = match words(context, args) {
         Ok(words) => words,
-        Err(why) => return Ok(Err(why)),
+        Err(why) if has_tables() => return Ok(Err(why.into())),
+        Err(why) => return Ok(Err(refused_before_tables(lua, why))),
     };
-    let reply = context.ask(|host| host.call(words))?;
+    let reply = match context.ask(|host| host.call(words))? {
+        Err(why) if !has_tables() => {
+            context.charge(CALL_COST)?;
+            return Ok(Err(refused_before_tables(lua, &why)));
+        }
+        Err(why) => Reply::Error(why),
+        Ok(reply) => reply,
+    };
     context.charge(CALL_COST + cost(&reply))?;
     Ok(Ok(reply))
+}
+
+/// Returns the error of Redis 6.2 for a command that a script may not run.
+fn refused_before_tables(lua: &Lua, why: &str) -> Cow<'static, str> {
+    position::behind_caller(lua, &Generation::refused_before_tables(why)).into()
 }
 
 /// Returns the instructions that a reply costs: one for each element, and those for copying its
@@ -204,7 +224,7 @@ fn cost(reply: &Reply) -> usize {
 }
 
 fn call(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
-    match called(context, &args)? {
+    match called(lua, context, &args)? {
         Err(text) => Err(Failure::reply(text)),
         Ok(Reply::Error(text)) => Err(Failure::called(text)),
         Ok(reply) => made(lua, reply, context.protocol.get()),
@@ -223,11 +243,14 @@ fn made(lua: &Lua, reply: Reply, protocol: Protocol) -> mlua::Result<Value> {
 }
 
 fn pcall(lua: &Lua, context: &ScriptContext, args: MultiValue) -> mlua::Result<Value> {
-    match called(context, &args)? {
+    match called(lua, context, &args)? {
+        Ok(Reply::Error(text)) if !context.generation.get().has(Feature::ErrorTables) => {
+            Ok(Value::Table(reply_table(lua, &text)?))
+        }
         Ok(reply) => made(lua, reply, context.protocol.get()),
         Err(text) => {
             let table = lua.create_table_with_capacity(0, 1)?;
-            table.raw_set("err", text)?;
+            table.raw_set("err", &*text)?;
             Ok(Value::Table(table))
         }
     }
@@ -238,14 +261,18 @@ fn single_field(lua: &Lua, context: &ScriptContext, name: &str, args: MultiValue
     let table = lua.create_table_with_capacity(0, 1)?;
     match (args.len(), args.front()) {
         (1, Some(Value::String(text))) if name == "err" => {
+            let is_old = context.generation.get() == Generation::Redis62;
             let text = text.as_bytes();
-            let text = text.strip_prefix(b"-").unwrap_or(&text);
+            let text = text.strip_prefix(b"-").filter(|_| !is_old).unwrap_or(&text);
             // A text without a space has no error code yet; Redis 6.2 adds none.
-            let has_code = text.contains(&b' ') || context.generation.get() == Generation::Redis62;
+            let has_code = text.contains(&b' ') || is_old;
             let code: &[u8] = if has_code { b"" } else { b"ERR " };
             table.raw_set(name, lua.create_string([code, text].concat())?)?;
         }
         (1, Some(Value::String(text))) => table.raw_set(name, text)?,
+        _ if context.generation.get() == Generation::Redis62 => {
+            table.raw_set("err", position::behind_caller(lua, "wrong number or type of arguments"))?;
+        }
         _ => table.raw_set("err", "ERR wrong number or type of arguments")?,
     }
     Ok(Value::Table(table))

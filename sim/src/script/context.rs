@@ -2,6 +2,7 @@
 
 use std::{
     any::Any,
+    borrow::Cow,
     cell::{Cell, RefCell},
     fmt,
     rc::Rc,
@@ -36,8 +37,11 @@ const CLOCK_PERIOD: u64 = 100;
 
 /// The surroundings that a running script may use.
 pub trait Host: Any + fmt::Debug {
-    /// `redis.call`: runs a command and returns its reply, or the error that refuses it.
-    fn call(&mut self, words: Vec<Bytes>) -> Reply;
+    /// `redis.call`: runs a command and returns its reply.
+    ///
+    /// # Errors
+    /// The error that refuses it.
+    fn call(&mut self, words: Vec<Bytes>) -> Result<Reply, Cow<'static, str>>;
 
     /// `redis.acl_check_cmd`: returns true if the user may run the command. `None` if the command
     /// does not exist.

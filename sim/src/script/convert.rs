@@ -3,14 +3,18 @@
 //! Source: the conversion rules of "Redis Lua API reference" on redis.io, and the replies of
 //! `redis-server` 7.0.
 
+use std::rc::Rc;
+
 use bytes::Bytes;
 use mlua::{IntoLua, Lua, LuaString, Table, Value};
 
 use super::{
+    context::ScriptContext,
     error_table::{counted_table, is_counted},
     word::Word,
 };
 use crate::{
+    generation::Generation,
     resp::{Protocol, Reply, format_double, quotable, quoted, short_double},
     script::ScriptErrors,
 };
@@ -134,7 +138,9 @@ pub(super) fn to_reply(
     protocol: Protocol,
     client_protocol: Protocol,
 ) -> mlua::Result<(Reply, ScriptErrors)> {
-    let mut course = Course { room: ELEMENTS_MAX, errors: ScriptErrors::default() };
+    let context = lua.app_data_ref::<Rc<ScriptContext>>();
+    let is_old = context.is_some_and(|context| context.generation.get() == Generation::Redis62);
+    let mut course = Course { room: ELEMENTS_MAX, errors: ScriptErrors::default(), is_old };
     let mut stack = Stack { open: Vec::new(), parked: None };
     let mut converted = begin(lua, value, protocol, 0, &mut course)?;
     loop {
@@ -288,6 +294,8 @@ struct Course {
     /// Number of elements that may still be made.
     room: usize,
     errors: ScriptErrors,
+    /// Set on Redis 6.2, where scripts cannot reply with big numbers and verbatim strings.
+    is_old: bool,
 }
 
 impl Course {
@@ -318,13 +326,16 @@ fn begin_table(lua: &Lua, table: &Table, course: &mut Course) -> mlua::Result<Co
     if let Value::Integer(_) | Value::Number(_) = table.raw_get("double")? {
         return Ok(Converted::Whole(Reply::Double(table.raw_get("double")?)));
     }
-    if let Value::String(digits) = table.raw_get("big_number")? {
+    if let Value::String(digits) = table.raw_get("big_number")?
+        && !course.is_old
+    {
         // The digits must stay on one line on the wire.
         let digits = digits.as_bytes();
         let line = digits.iter().map(|&b| if b == b'\r' || b == b'\n' { b' ' } else { b });
         return Ok(Converted::Whole(Reply::BigNumber(line.collect())));
     }
     if let Value::Table(verbatim) = table.raw_get("verbatim_string")?
+        && !course.is_old
         && let Value::String(text) = verbatim.raw_get("string")?
         && let Value::String(format) = verbatim.raw_get("format")?
     {

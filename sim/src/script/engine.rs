@@ -264,8 +264,15 @@ impl Engine {
             _ => shebang::read(body).map_err(|error| self.unknown_engine(error))?,
         };
         let vm = self.vm(Dialect::Scripts);
-        let function = vm
-            .compile(&self.edited(source))
+        let compiled = match self.generation {
+            // The function that Redis 6.2 puts around a script takes no arguments.
+            Generation::Redis62 => {
+                let around = [format!("function f_{sha}() ").as_bytes(), source, b"\nend"].concat();
+                vm.compile(&around).and_then(|_| vm.compile(source))
+            }
+            _ => vm.compile(&self.edited(source)),
+        };
+        let function = compiled
             .and_then(|function| keep(&vm.lua, function).map_err(|error| error.to_string()))
             .map_err(|text| match source.first() {
                 // Redis reads a compiled chunk as text, and fails at its first byte.
@@ -445,12 +452,7 @@ impl Engine {
                 let Tail { chunk, line } = self.context.tail.get();
                 Ok(located.unwrap_or_else(|| {
                     (
-                        self.generation.placed(
-                            (self.context.killed_text(), false),
-                            name,
-                            &format!("@{chunk}"),
-                            line,
-                        ),
+                        self.generation.placed(self.context.killed_text(), name, &format!("@{chunk}"), line),
                         false,
                     )
                 }))
@@ -481,7 +483,7 @@ fn failed(generation: Generation, name: &str, error: &Table) -> mlua::Result<(St
     let source = text_field(error, "source")?.map_or_else(String::new, |source| quotable(&source));
     let line = text_field(error, "line")?.map_or_else(String::new, |line| quotable(&line));
     let is_counted = is_counted(error)?;
-    Ok((generation.placed((&text, is_counted), name, &source, line), is_counted))
+    Ok((generation.placed(&text, name, &source, line), is_counted))
 }
 
 /// Converts words to a Lua table.
@@ -504,7 +506,7 @@ mod tests {
     struct Broken;
 
     impl Host for Broken {
-        fn call(&mut self, _: Vec<Bytes>) -> Reply {
+        fn call(&mut self, _: Vec<Bytes>) -> Result<Reply, Cow<'static, str>> {
             panic!("a bug in a command")
         }
 

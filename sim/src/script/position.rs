@@ -7,7 +7,10 @@ use super::{
     error_table::{counted_table, reply_table},
     failure::{Failure, fault},
 };
-use crate::resp::quotable;
+use crate::{
+    generation::Feature,
+    resp::{quotable, quoted},
+};
 
 impl Failure {
     /// Makes a library's error that begins with the position of the script's call.
@@ -25,6 +28,20 @@ impl Failure {
         });
         mlua::Error::external(Failure::Library(format!("{}{text}", position.unwrap_or_default())))
     }
+}
+
+/// Returns a text behind the place of the running function's caller, as Redis 6.2 has it in errors.
+/// Functions of Lua that call it have no place.
+pub(super) fn behind_caller(lua: &Lua, text: &str) -> String {
+    let place = lua.inspect_stack(1, |debug| {
+        let source = debug.source();
+        let is_own = source.what == "C" || source.short_src.as_deref() == Some(SANDBOX);
+        (!is_own).then(|| {
+            let line = debug.current_line().map_or(-1, |line| line as i64);
+            format!("{}: {line}", source.source.unwrap_or_default())
+        })
+    });
+    format!("{}: {text}", place.flatten().unwrap_or_else(|| "=[C]: -1".into()))
 }
 
 /// Returns the stack level of the function that the script called, relative to the running Rust
@@ -72,7 +89,13 @@ const TAIL_CALL: &str = "(tail call)";
 /// true if the script must not catch it.
 pub(super) fn explain(lua: &Lua, err: Value) -> mlua::Result<(Value, bool)> {
     let Value::Error(err) = err else { return Ok((err, false)) };
+    let has_tables = ScriptContext::of(lua).generation.get().has(Feature::ErrorTables);
     Ok(match fault(&err) {
+        Failure::Reply(text) if !has_tables => {
+            let text = text.strip_prefix("ERR ").unwrap_or(&text);
+            (Value::String(lua.create_string(quoted(text))?), false)
+        }
+        Failure::Called(text) if !has_tables => (Value::String(lua.create_string(quoted(&text))?), false),
         Failure::Reply(text) => (Value::Table(reply_table(lua, &text)?), false),
         Failure::Called(text) => (Value::Table(counted_table(lua, &text)?), false),
         Failure::Library(text) => (Value::String(lua.create_string(text)?), false),
@@ -111,9 +134,20 @@ pub(super) fn locate(lua: &Lua, err: Value) -> mlua::Result<Value> {
         let Tail { chunk, line } = ScriptContext::of(lua).tail.get();
         (format!("@{chunk}"), chunk.to_owned(), line)
     });
+    let has_tables = ScriptContext::of(lua).generation.get().has(Feature::ErrorTables);
     let table = match err {
+        // The handler of Redis 6.2 joins the place and the error, and fails if that is no text.
+        Value::Table(_) | Value::Nil | Value::Boolean(_) if !has_tables => {
+            let kind = err.type_name();
+            let why = format!("attempt to concatenate local 'err' (a {kind} value)");
+            let table = reply_table(lua, &format!("ERR err_handler_def:8: {why}"))?;
+            table.raw_set("source", "@err_handler_def")?;
+            table.raw_set("line", "8")?;
+            return Ok(Value::Table(table));
+        }
         Value::Table(table) => table,
         Value::Error(err) => match fault(&err) {
+            Failure::Called(text) if !has_tables => reply_table(lua, &format!("ERR {text}"))?,
             Failure::Reply(text) => reply_table(lua, &text)?,
             Failure::Called(text) => counted_table(lua, &text)?,
             Failure::Library(text) => reply_table(lua, &format!("ERR {text}"))?,

@@ -183,6 +183,11 @@ function base.setmetatable(t, metatable)
 end
 
 function base.pcall(...)
+  -- Redis 6.2 has Lua's own function, which hands out the table of an error.
+  if rust.is_old then
+    if select("#", ...) == 0 then error("bad argument #1 to 'pcall' (value expected)", 2) end
+    return settled(rawpcall(called, ...))
+  end
   -- So a server says, whose own handler stands where the function should.
   if select("#", ...) == 0 then return false, "attempt to call a boolean value" end
   return settled_text(rawpcall(called, ...))
@@ -358,7 +363,7 @@ rawsetmetatable(globals, { __index = absent })
 local seen = freeze(globals)
 globals._G = seen
 -- Redis 6.2 has its own words for a new global variable.
-if rust.names_new then
+if rust.is_old then
   rawgetmetatable(seen).__newindex = function(_, name)
     error("Script attempted to create global variable '" .. rawtostring(name) .. "'", 2)
   end

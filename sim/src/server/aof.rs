@@ -7,7 +7,7 @@ use super::Server;
 use crate::{
     config::Fsync,
     durability::{Disk, LogState},
-    effect::Propagated,
+    effect::{Framing, Propagated},
     env::Env,
     generation::Feature,
     log::Level,
@@ -86,7 +86,7 @@ impl Server {
     }
 
     /// Appends a batch to the append-only file, unless it is off.
-    pub(super) fn append_batch(&mut self, commands: &[Propagated], now_secs: i64) {
+    pub(super) fn append_batch(&mut self, commands: &[Propagated], framing: Framing, now_secs: i64) {
         let gathers = match self.node.persistence.aof.state {
             LogState::Off => false,
             // The first base will contain the changes made before its rewrite begins.
@@ -116,7 +116,7 @@ impl Server {
             log.stamped = now_secs;
             out.extend_from_slice(format!("#TS:{now_secs}\r\n").as_bytes());
         }
-        encode_batch(commands, &mut log.selected, out);
+        encode_batch(commands, framing, &mut log.selected, out);
         log.appended = true;
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use super::Server;
 use crate::{
     blob::Blob,
-    effect::Effects,
+    effect::{Effects, Framing},
     env::Env,
     keyspace::{Entry, ExpiryRule},
     node::clients::{Role, Session},
@@ -143,7 +143,9 @@ impl Server {
         }
         let mut effects = Effects::default();
         self.node.expire_fields(&mut effects, db, &key, rule);
-        effects.separately = !self.node.config.generation.is_valkey();
+        if !self.node.config.generation.is_valkey() {
+            effects.framing = Framing::Never;
+        }
         self.settle(env, effects);
     }
 

@@ -5,7 +5,7 @@ use bytes::Bytes;
 use super::{Server, finish::Finished, gate::Passage};
 use crate::{
     commands::{Ctx, Flags, Origin, run},
-    effect::Effects,
+    effect::{Effects, Framing},
     env::Env,
     event::ConnId,
     log::Level,
@@ -47,8 +47,9 @@ impl Server {
         let now_ms = env.wall.as_millis();
         // Expired keys that such a command happens to find are unrelated, so their deletions are
         // propagated separately.
-        let separately = spec.flags.contains(Flags::TOUCHES_ARBITRARY_KEYS);
-        let mut effects = Effects { separately, ..Effects::default() };
+        let is_separate = spec.flags.contains(Flags::TOUCHES_ARBITRARY_KEYS);
+        let framing = if is_separate { Framing::Never } else { Framing::default() };
+        let mut effects = Effects { framing, ..Effects::default() };
         let mut ctx = Ctx::new(&mut self.node, env, &mut effects, conn, db, Origin::Client, now_ms);
         let reply = run(&mut ctx, spec, &args);
         if let Some(blocked) = ctx.take_block() {

@@ -6,11 +6,12 @@ use bytes::Bytes;
 use super::Server;
 use crate::{
     commands::{
-        Error, Flags, Spec, access, debug, declared, find_for, find_in, permit, routing, wrong_arity,
+        Error, Flags, Spec, access, debug, declared, fails_late, find_for, find_in, late_error, permit,
+        routing, wrong_arity,
     },
     env::Env,
     event::ConnId,
-    generation::Feature,
+    generation::{Feature, Generation},
     node::{PauseMode, Receiving, clients::Role},
     resp::{Protocol, Reply},
 };
@@ -67,6 +68,9 @@ impl Server {
         }
         let spec = match found {
             Ok(spec) if spec.accepts(self.node.config.generation, args.len()) => spec,
+            found if self.node.sentinel.is_none() && fails_late(&self.node.config, &found, args) => {
+                return self.fail_late(conn, found, args);
+            }
             Ok(spec) => {
                 let error = wrong_arity(self.node.config.generation, spec, args);
                 return self.refuse(conn, Some(spec), error);
@@ -90,11 +94,11 @@ impl Server {
         // A monitor is a kind of replica in Redis.
         if session.role == Role::Replica || session.monitor {
             if may_replicate || flags.contains(Flags::READONLY) {
-                return self.refuse(
-                    conn,
-                    Some(spec),
-                    Error::of("ERR Replica can't interact with the keyspace"),
-                );
+                let error = match self.node.config.generation {
+                    Generation::Redis62 => "ERR Replica can't interract with the keyspace",
+                    _ => "ERR Replica can't interact with the keyspace",
+                };
+                return self.refuse(conn, Some(spec), Error::of(error));
             }
         } else {
             // A command that advances the clock ends the pause, so it must not wait for it.
@@ -115,6 +119,18 @@ impl Server {
         }
     }
 
+    /// Answers a command that Redis 6.2 would refuse only when it runs.
+    fn fail_late(&mut self, conn: ConnId, found: Result<&'static Spec, Error>, args: &[Bytes]) -> Passage {
+        if let Some(session) = self.node.clients.sessions.get_mut(conn)
+            && let Some(transaction) = &mut session.transaction
+        {
+            transaction.push(args.to_vec());
+            return Passage::Answer(Reply::QUEUED);
+        }
+        let error = late_error(&self.node.config, &found, args);
+        self.refuse(conn, found.ok(), error)
+    }
+
     /// Returns the flags of a command: for EXEC together with those of the queued commands, for a
     /// script those it declares.
     fn flags_with_queue(&self, conn: ConnId, spec: &Spec, args: &[Bytes]) -> Flags {
@@ -124,7 +140,7 @@ impl Server {
         };
         let asks = Flags::READONLY | Flags::WRITE | Flags::DENYOOM | Flags::MAY_REPLICATE;
         let allowed = Flags::LOADING | Flags::STALE;
-        queue.iter().fold(spec.flags, |flags, args| {
+        queue.iter().fold(spec.flags_in(self.node.config.generation), |flags, args| {
             let Ok(queued) = find_in(&self.node.config, args) else { return flags };
             let queued = declared(&self.node, queued, args);
             (flags - allowed) | (flags & queued & allowed) | (queued & asks)

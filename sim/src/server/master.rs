@@ -6,7 +6,7 @@ use super::{Server, aof::is_message};
 use crate::{
     config::Config,
     durability::{LogState, rdb},
-    effect::{PropagateTo, Propagated},
+    effect::{Framing, PropagateTo, Propagated},
     env::Env,
     event::ConnId,
     generation::Feature,
@@ -17,7 +17,7 @@ use crate::{
 
 impl Server {
     /// Appends a batch to the stream, if this node has a stream of its own.
-    pub(super) fn feed_batch(&mut self, commands: &[Propagated], now_ms: i64) {
+    pub(super) fn feed_batch(&mut self, commands: &[Propagated], framing: Framing, now_ms: i64) {
         if commands.is_empty() {
             return;
         }
@@ -36,7 +36,7 @@ impl Server {
         } else {
             commands
         };
-        encode_batch(commands, &mut self.node.replication.selected, &mut bytes);
+        encode_batch(commands, framing, &mut self.node.replication.selected, &mut bytes);
         self.stream(&bytes);
     }
 

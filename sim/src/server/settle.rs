@@ -8,7 +8,8 @@ use bytes::Bytes;
 use super::{Server, own_pushes::OwnPushes};
 use crate::{
     effect::{
-        Class, Effects, PropagateTo, Propagated, Publication, Resubscription, Signal, Subscription, Touch,
+        Class, Effects, Framing, PropagateTo, Propagated, Publication, Resubscription, Signal, Subscription,
+        Touch,
     },
     env::{Env, Observation},
     event::ConnId,
@@ -129,10 +130,11 @@ impl Server {
         cached.for_each(|(_, cached)| own.invalidate_all(self.node.note_cached(cached, by)));
         self.note_ready(&effects.touched);
         let now_ms = env.wall.as_millis();
-        if effects.separately {
-            effects.propagated.into_iter().for_each(|command| self.propagate(vec![command], now_ms));
+        if effects.framing == Framing::Never {
+            let commands = effects.propagated.into_iter();
+            commands.for_each(|command| self.propagate(vec![command], Framing::Never, now_ms));
         } else {
-            self.propagate(effects.propagated, now_ms);
+            self.propagate(effects.propagated, effects.framing, now_ms);
         }
         for (number, (_, message)) in published {
             self.deliver(env, message, batch.at_message(number), &mut own);
@@ -150,19 +152,19 @@ impl Server {
 
     /// Sends each batch to the replicas and the append-only file, as far as its commands are for
     /// them.
-    fn propagate(&mut self, commands: Vec<Propagated>, now_ms: i64) {
+    fn propagate(&mut self, commands: Vec<Propagated>, framing: Framing, now_ms: i64) {
         self.stream_to_targets(&commands);
         if commands.iter().all(|command| command.to == PropagateTo::All) {
-            self.feed_batch(&commands, now_ms);
-            self.append_batch(&commands, now_ms.div_euclid(1000));
+            self.feed_batch(&commands, framing, now_ms);
+            self.append_batch(&commands, framing, now_ms.div_euclid(1000));
             return;
         }
         let without = |other| {
             let wanted = commands.iter().filter(|command| command.to != other);
             wanted.cloned().collect::<Vec<_>>()
         };
-        self.feed_batch(&without(PropagateTo::Aof), now_ms);
-        self.append_batch(&without(PropagateTo::Replicas), now_ms.div_euclid(1000));
+        self.feed_batch(&without(PropagateTo::Aof), framing, now_ms);
+        self.append_batch(&without(PropagateTo::Replicas), framing, now_ms.div_euclid(1000));
     }
 
     /// Signals the keys that have changed with their whole database to watchers.
@@ -175,14 +177,17 @@ impl Server {
     }
 
     /// Signals the keys of a database that was swapped with another to watchers. An expired key
-    /// counts as a missing one.
+    /// counts as a missing one, but not on Redis 6.2.
     fn swap_watches(&mut self, db: usize, other: usize, rule: ExpiryRule) {
+        let knows_expired = self.node.config.generation.has(Feature::ExpiredWatches);
         let keys = self.node.clients.watchers.keys().filter(|(of, _)| *of == db);
         for (_, key) in keys.cloned().collect::<Vec<_>>() {
             let is_expired = self.node.dbs[db].get(&key).map(|entry| entry.is_expired(rule));
             match is_expired {
                 None if !self.node.dbs[other].contains(&key) => {}
-                Some(true) => self.node.expire_watches(db, &key, self.node.dbs[other].contains(&key)),
+                Some(true) if knows_expired => {
+                    self.node.expire_watches(db, &key, self.node.dbs[other].contains(&key))
+                }
                 _ => self.node.break_watches(db, &key),
             }
         }

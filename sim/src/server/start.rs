@@ -11,7 +11,7 @@ use crate::{
     commands::{Ctx, Origin, access::load_configured, find, integer, run},
     config::{ClusterOptions, Config, file},
     durability::{Commands, Disk, LogError, Parts, Unread, rdb},
-    effect::{Effects, PropagateTo, Propagated},
+    effect::{Effects, Framing, PropagateTo, Propagated},
     env::Env,
     event::ConnId,
     keyspace::Db,
@@ -192,7 +192,8 @@ impl Server {
             // expired since.
             for (db, key) in opened.expired {
                 let args = deletion(self.node.config.memory.lazy_free.expire, &key);
-                self.feed_batch(&[Propagated { db, args, to: PropagateTo::All }], env.wall.as_millis());
+                let command = Propagated { db, args, to: PropagateTo::All };
+                self.feed_batch(&[command], Framing::default(), env.wall.as_millis());
             }
         }
         Ok(())

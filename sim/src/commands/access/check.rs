@@ -92,14 +92,15 @@ impl Denied {
 ///
 /// # Errors
 /// The reason for the denial, from the selector that comes closest to allowing the command.
-pub fn check(user: &User, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
+pub fn check(user: &User, generation: Generation, spec: &Spec, args: &[Bytes]) -> Result<(), Denied> {
     if user.root.is_open() {
         return Ok(());
     }
     let keys = if has_keys(spec) { key_uses(spec, args) } else { Vec::new() };
+    let is_free = spec.flags_in(generation).contains(Flags::NO_AUTH);
     let mut closest = Denied::Command;
     for selector in user.all_selectors() {
-        match allows(selector, spec, args, &keys) {
+        match allows(selector, spec, is_free, args, &keys) {
             Ok(()) => return Ok(()),
             Err(denied) => closest = closest.max(denied),
         }
@@ -116,13 +117,20 @@ pub(in crate::commands) fn may_follow(ctx: &Ctx<'_>, spec: &Spec, args: &[Bytes]
     let session = ctx.node.clients.sessions.get(ctx.conn);
     let Some(user) = session.and_then(|session| ctx.node.acl.user(&session.user)) else { return true };
     let keys = key_uses(spec, args);
-    user.all_selectors()
-        .any(|selector| selector.allows_any_key(true, false) && allows(selector, spec, args, &keys).is_ok())
+    user.all_selectors().any(|selector| {
+        selector.allows_any_key(true, false) && allows(selector, spec, false, args, &keys).is_ok()
+    })
 }
 
-fn allows(selector: &Selector, spec: &Spec, args: &[Bytes], keys: &[KeyUse]) -> Result<(), Denied> {
-    if !selector.all_commands && !spec.flags.contains(Flags::NO_AUTH) && !allows_command(selector, spec, args)
-    {
+/// Checks that a selector allows a command, which `is_free` if every user may run it.
+fn allows(
+    selector: &Selector,
+    spec: &Spec,
+    is_free: bool,
+    args: &[Bytes],
+    keys: &[KeyUse],
+) -> Result<(), Denied> {
+    if !selector.all_commands && !is_free && !allows_command(selector, spec, args) {
         return Err(Denied::Command);
     }
     if !selector.all_keys {
@@ -183,7 +191,10 @@ pub fn refuse(
     // A node's link to its master may run everything.
     let session = node.clients.sessions.get(conn).filter(|session| session.role != Role::Master);
     let user = session.and_then(|session| node.acl.user(&session.user));
-    let Some((user, Err(denied))) = user.map(|user| (user, check(user, spec, args))) else { return Ok(()) };
+    let generation = node.config.generation;
+    let Some((user, Err(denied))) = user.map(|user| (user, check(user, generation, spec, args))) else {
+        return Ok(());
+    };
     let (reason, object) = match denied {
         Denied::Command => (Reason::Command, Bytes::from_static(spec.name.as_bytes())),
         Denied::Key(at) => (Reason::Key, args[at].clone()),

@@ -109,7 +109,7 @@ fn config_users(config: &Config, table: Table) -> Result<Vec<User>, String> {
         let mut user = User::new(name.clone(), all_channels);
         // The default user exists already: reset it first.
         let anew = (*name == DEFAULT).then_some(&b"reset"[..]);
-        let rules = merge_selectors(rules).map_err(|word| {
+        let rules = merge_selectors(rules, table).map_err(|word| {
             format!("Unmatched parenthesis in acl selector starting at '{}'", shown(&word))
         })?;
         for rule in anew.into_iter().chain(rules.iter().map(|rule| &rule[..])) {
@@ -154,7 +154,7 @@ fn read_rules(
     (table, all_channels): (Table, bool),
     wrong: &mut String,
 ) {
-    let Ok(rules) = merge_selectors(rules) else {
+    let Ok(rules) = merge_selectors(rules, table) else {
         wrong.push_str(&format!("{place}: Unmatched parenthesis in selector definition."));
         return;
     };

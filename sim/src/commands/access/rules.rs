@@ -6,6 +6,7 @@ use super::{Known, Table, id};
 use crate::{
     acl::{KeyPattern, Selector, User, hash, is_hash},
     commands::{Categories, Spec},
+    generation::{Feature, Generation},
 };
 
 const SYNTAX: &str = "Syntax error";
@@ -19,11 +20,15 @@ const BAD_HASH: &str =
 const NO_PASSWORD: &str = "The password you are trying to remove from the user does not exist";
 const FIRST_ARG_OF_SUBCOMMAND: &str = "Allowing first-arg of a subcommand is not supported";
 
-/// Joins the words of a selector that contains spaces: `(~a` and `+get)` are one rule.
+/// Joins the words of a selector that contains spaces: `(~a` and `+get)` are one rule, in
+/// generations that have selectors.
 ///
 /// # Errors
 /// The word that opens an unclosed selector.
-pub(in crate::commands) fn merge_selectors(words: &[Bytes]) -> Result<Vec<Bytes>, Bytes> {
+pub(in crate::commands) fn merge_selectors(words: &[Bytes], table: Table) -> Result<Vec<Bytes>, Bytes> {
+    if !table.generation().has(Feature::Selectors) {
+        return Ok(words.to_vec());
+    }
     let mut merged = Vec::new();
     let mut open: Option<(Bytes, Vec<u8>)> = None;
     for word in words {
@@ -60,8 +65,10 @@ pub(in crate::commands) fn apply(
     table: Table,
     all_channels: bool,
 ) -> Result<(), &'static str> {
+    let has_selectors = table.generation().has(Feature::Selectors);
     match &rule.to_ascii_lowercase()[..] {
         b"" => {}
+        b"clearselectors" if !has_selectors => return Err(SYNTAX),
         b"on" => user.enabled = true,
         b"off" => user.enabled = false,
         b"nopass" => {
@@ -80,6 +87,7 @@ pub(in crate::commands) fn apply(
         }
         _ => match rule {
             [b'>' | b'#' | b'<' | b'!', ..] => return password(user, rule),
+            [b'(' | b'%', ..] if !has_selectors => return Err(SYNTAX),
             [b'(', .., b')'] => {
                 let selector = selector(&rule[1..rule.len() - 1], table, all_channels)?;
                 user.selectors.push(selector);
@@ -124,6 +132,7 @@ pub(in crate::commands) fn has_spaces(text: &[u8]) -> bool {
 
 /// Applies a rule about commands, keys or channels.
 fn permission(selector: &mut Selector, rule: &[u8], table: Table) -> Result<(), &'static str> {
+    let is_old = table.generation() == Generation::Redis62;
     match &rule.to_ascii_lowercase()[..] {
         b"allkeys" | b"~*" => {
             selector.all_keys = true;
@@ -181,6 +190,8 @@ fn permission(selector: &mut Selector, rule: &[u8], table: Table) -> Result<(), 
                 set_category(selector, category, *sign == b'+', table);
             }
             [b'+', command @ ..] => return allow(selector, command, table),
+            // Redis 6.2 takes a container as a whole away.
+            [b'-', command @ ..] if is_old && command.contains(&b'|') => return Err(UNKNOWN),
             [b'-', command @ ..] => set_command(selector, lookup(command, table).ok_or(UNKNOWN)?, false),
             _ => return Err(SYNTAX),
         },
@@ -229,8 +240,13 @@ pub(super) fn set_category(selector: &mut Selector, category: Categories, is: bo
 
 /// Applies `+command`, `+container|subcommand`, or `+command|first-argument` for a command without
 /// subcommands.
+///
+/// Redis 6.2 compares what follows the first bar with the first argument, whatever it is.
 fn allow(selector: &mut Selector, name: &[u8], table: Table) -> Result<(), &'static str> {
-    let Some(at) = name.iter().rposition(|byte| *byte == b'|') else {
+    let is_old = table.generation() == Generation::Redis62;
+    let is_bar = |byte: &u8| *byte == b'|';
+    let at = if is_old { name.iter().position(is_bar) } else { name.iter().rposition(is_bar) };
+    let Some(at) = at else {
         set_command(selector, lookup(name, table).ok_or(UNKNOWN)?, true);
         return Ok(());
     };
@@ -244,7 +260,11 @@ fn allow(selector: &mut Selector, name: &[u8], table: Table) -> Result<(), &'sta
     if container.subcommands.is_empty() {
         selector.add_first_arg(id(container), Bytes::copy_from_slice(word));
     } else {
-        set_command(selector, lookup(name, table).ok_or(UNKNOWN)?, true);
+        match lookup(name, table) {
+            Some(subcommand) => set_command(selector, subcommand, true),
+            None if is_old => {}
+            None => return Err(UNKNOWN),
+        }
     }
     Ok(())
 }

@@ -10,6 +10,7 @@ use super::{
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, integer},
     effect::Class,
+    generation::Feature,
     keyspace::Str,
     resp::Reply,
 };
@@ -59,10 +60,13 @@ pub(super) fn carry_out(ctx: &mut Ctx<'_>, args: &[Bytes], may_write: bool) -> R
     if !may_write {
         return Err(Error::of("ERR BITFIELD_RO only supports the GET subcommand"));
     }
+    let always = !ctx.node.config.generation.has(Feature::IdleBits);
     let (replies, changes) = bits::edit(ctx, key, last_written, |bytes, grows| {
         let mut changes = 0;
-        let replies =
-            operations.iter().map(|operation| apply(operation, bytes, grows, &mut changes)).collect();
+        let replies = operations
+            .iter()
+            .map(|operation| apply(operation, bytes, (grows, always), &mut changes))
+            .collect();
         (replies, changes)
     })?;
     if changes > 0 {
@@ -72,7 +76,13 @@ pub(super) fn carry_out(ctx: &mut Ctx<'_>, args: &[Bytes], may_write: bool) -> R
     Ok(Reply::Array(replies))
 }
 
-fn apply(operation: &Operation, bytes: &mut [u8], grows: bool, changes: &mut usize) -> Reply {
+/// Carries out one operation. `always` is set if one that changes nothing is a change, too.
+fn apply(
+    operation: &Operation,
+    bytes: &mut [u8],
+    (grows, always): (bool, bool),
+    changes: &mut usize,
+) -> Reply {
     let Operation { verb, width, offset, overflow } = *operation;
     let old = width.get(bytes, offset);
     let wanted = match verb {
@@ -87,9 +97,10 @@ fn apply(operation: &Operation, bytes: &mut [u8], grows: bool, changes: &mut usi
         }
         Verb::Set(value) => value.into(),
     };
-    let Some(new) = width.fit(wanted, overflow) else { return Reply::Null };
+    let new = width.fit(wanted, overflow);
+    *changes += usize::from(always || new.is_some_and(|new| grows || old != new));
+    let Some(new) = new else { return Reply::Null };
     width.set(bytes, offset, new);
-    *changes += usize::from(grows || old != new);
     Reply::Integer(if matches!(verb, Verb::Set(_)) { old } else { new })
 }
 

@@ -7,6 +7,7 @@ use super::bits;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec, ranged},
     effect::Class,
+    generation::Feature,
     resp::Reply,
 };
 
@@ -33,7 +34,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         *byte = if on { *byte | mask } else { *byte & !mask };
         (was, grows || was != on)
     })?;
-    if changes {
+    if changes || !ctx.node.config.generation.has(Feature::IdleBits) {
         ctx.changed(key, Class::String, "setbit");
     }
     Ok(was.into())

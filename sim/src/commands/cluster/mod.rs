@@ -56,7 +56,7 @@ fn with<T>(
     work: impl FnOnce(&mut Cluster, &mut Env, &mut Around<'_>) -> T,
 ) -> Result<T, Error> {
     let done = ctx.node.with_cluster(ctx.env, work);
-    let done = done.ok_or(Error::of("ERR This instance has cluster support disabled"))?;
+    let done = done.ok_or(Error::NO_CLUSTER)?;
     ctx.node.carry_out_for_cluster(ctx.env, ctx.effects);
     Ok(done)
 }

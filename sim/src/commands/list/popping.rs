@@ -6,6 +6,7 @@ use super::ends::{end, popped};
 use crate::{
     blob::Blob,
     commands::{Ctx, Error, Wait, many_keys, ranged},
+    generation::Feature,
     keyspace::{End, List},
     resp::Reply,
 };
@@ -24,8 +25,13 @@ pub(super) fn pop(ctx: &mut Ctx<'_>, args: &[Bytes], from: End, name: &'static s
         }
         return Ok(element.into());
     };
-    if ctx.modify::<List>(key)?.is_none() {
+    // Redis 6.2 looks at the count before the key.
+    let is_old = !ctx.node.config.generation.has(Feature::CountedPops);
+    if is_old && count == 0 {
         return Ok(Reply::NullArray);
+    }
+    if ctx.modify::<List>(key)?.is_none() {
+        return Ok(if is_old { Reply::Null } else { Reply::NullArray });
     }
     let elements = take(ctx, key, from, count)?;
     Ok(Reply::Array(elements.into_iter().map(Reply::from).collect()))

@@ -5,12 +5,14 @@
 //! interpreter owns during the run, and swaps them back afterwards. A swap costs some ten
 //! nanoseconds; making Lua functions over a borrowed context for each run costs microseconds.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 use bytes::Bytes;
 
 use crate::{
-    commands::{Ctx, Error, Flags, Origin, Spec, access, find_in, permit, routing, run},
+    commands::{
+        Ctx, Error, Flags, Origin, Spec, access, fails_late, find_in, late_error, permit, routing, run,
+    },
     config::Config,
     effect::{Cached, Effects, PropagateTo},
     env::Env,
@@ -95,7 +97,13 @@ impl BorrowedNode {
         let in_script = |redis: &'static str, valkey: &'static str| {
             Error::of(if generation.is_valkey() { valkey } else { redis })
         };
-        let spec = find_in(&self.node.config, words).map_err(|error| match generation {
+        let found = find_in(&self.node.config, words);
+        // Redis 6.2 has no command QUIT, which is answered where requests are read.
+        let found = found.and_then(|spec| match generation {
+            Generation::Redis62 if spec.name == "quit" => Err(Error::SYNTAX),
+            _ => Ok(spec),
+        });
+        let spec = found.map_err(|error| match generation {
             Generation::Valkey91 if error.0.starts_with("ERR unknown subcommand") => error,
             _ => in_script(
                 "ERR Unknown Redis command called from script",
@@ -139,18 +147,44 @@ impl BorrowedNode {
         self.wrote |= spec.flags.contains(Flags::WRITE);
         Ok(spec)
     }
+
+    /// Returns the error of a command whose subcommand is wrong, where that command runs.
+    ///
+    /// # Errors
+    /// The error of a command that scripts may not call at all.
+    fn late_error(
+        &mut self,
+        found: &Result<&'static Spec, Error>,
+        words: &[Bytes],
+    ) -> Result<Error, Cow<'static, str>> {
+        let config = &self.node.config;
+        let subcommands = find_in(config, &words[..1]).map_or(&[][..], |spec| spec.subcommands);
+        if subcommands.iter().any(|spec| spec.flags.contains(Flags::NOSCRIPT)) {
+            return Err(Error::NOT_FROM_SCRIPT.0);
+        }
+        let error = late_error(config, found, words);
+        self.node.stats.note_error(&error.0);
+        Ok(error)
+    }
 }
 
 impl Host for BorrowedNode {
-    fn call(&mut self, words: Vec<Bytes>) -> Reply {
+    fn call(&mut self, words: Vec<Bytes>) -> Result<Reply, Cow<'static, str>> {
         let spec = match self.admit(&words) {
             Ok(spec) => spec,
             Err(error) => {
-                if let Ok(spec) = find_in(&self.node.config, &words) {
-                    self.node.stats.calls_of(spec.name).rejected += 1;
+                let found = find_in(&self.node.config, &words);
+                if fails_late(&self.node.config, &found, &words) {
+                    let error = self.late_error(&found, &words)?;
+                    return Ok(error.into());
                 }
-                self.node.stats.note_error(&error.0);
-                return error.into();
+                if self.node.config.generation.has(Feature::ErrorTables) {
+                    if let Ok(spec) = found {
+                        self.node.stats.calls_of(spec.name).rejected += 1;
+                    }
+                    self.node.stats.note_error(&error.0);
+                }
+                return Err(error.0);
             }
         };
         let db = self.node.clients.sessions.get(self.conn).map_or(0, |session| session.db);
@@ -165,14 +199,14 @@ impl Host for BorrowedNode {
             let reads = self.declared.iter().cloned().map(Cached::Read);
             reads.for_each(|read| self.effects.cache(read));
         }
-        reply
+        Ok(reply)
     }
 
     fn may_call(&mut self, words: &[Bytes]) -> Option<bool> {
         let spec = find_in(&self.node.config, words).ok()?;
         let session = self.node.clients.sessions.get(self.conn);
         let user = session.and_then(|session| self.node.acl.user(&session.user));
-        Some(user.is_none_or(|user| access::check(user, spec, words).is_ok()))
+        Some(user.is_none_or(|user| access::check(user, self.node.config.generation, spec, words).is_ok()))
     }
 
     fn set_protocol(&mut self, protocol: Protocol) {

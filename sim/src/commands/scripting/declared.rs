@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Flags, Spec},
+    generation::Generation,
     node::Node,
     script,
 };
@@ -12,13 +13,14 @@ use crate::{
 /// registration, replace them.
 pub fn declared(node: &Node, spec: &Spec, args: &[Bytes]) -> Flags {
     let declared = match (spec.name, args.get(1)) {
+        _ if node.config.generation == Generation::Redis62 => None,
         ("eval" | "eval_ro", Some(body)) => script::declared(body),
         ("evalsha" | "evalsha_ro", Some(sha)) => node.scripts.script(sha).map(|script| script.flags),
         ("fcall" | "fcall_ro", Some(name)) => node.libraries.function(name).map(|function| function.flags),
         _ => None,
     };
     let Some(declared) = declared.filter(|declared| !declared.contains(script::Flags::COMPAT)) else {
-        return spec.flags;
+        return spec.flags_in(node.config.generation);
     };
     let mut flags = spec.flags - (Flags::STALE | Flags::DENYOOM | Flags::WRITE | Flags::MAY_REPLICATE);
     let writes = !declared.contains(script::Flags::NO_WRITES);

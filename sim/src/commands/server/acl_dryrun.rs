@@ -40,7 +40,7 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
         true => format!("User {}", text(&user.name)),
         false => "This user".to_owned(),
     };
-    Ok(match access::check(user, spec, words) {
+    Ok(match access::check(user, ctx.node.config.generation, spec, words) {
         Ok(()) => Reply::OK,
         Err(denied) => Reply::bulk(quoted(&match denied {
             Denied::Command => format!("{who} has no permissions to run the '{}' command", spec.name),

@@ -28,11 +28,11 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if access::has_spaces(name) {
         return Err(Error::of("ERR Usernames can't contain spaces or null characters"));
     }
-    let rules = access::merge_selectors(&args[3..]).map_err(|first| {
+    let (table, all_channels) = (access::Table::of(ctx.node), ctx.node.config.security.acl_pubsub_default);
+    let rules = access::merge_selectors(&args[3..], table).map_err(|first| {
         let first = printable(&first, usize::MAX);
         Error(format!("ERR Unmatched parenthesis in acl selector starting at '{first}'.").into())
     })?;
-    let (table, all_channels) = (access::Table::of(ctx.node), ctx.node.config.security.acl_pubsub_default);
     let before = ctx.node.acl.user(name).cloned();
     let mut user = before.clone().unwrap_or_else(|| User::new(name.clone(), all_channels));
     for rule in rules {

@@ -136,7 +136,8 @@ fn replaced(spec: &Spec) -> Option<(&'static str, &'static str)> {
 fn flags(generation: Generation, spec: &Spec) -> Vec<String> {
     let is_free = spec.flags.contains(Flags::BLOCKING) && generation.has(Feature::BlockingInScripts);
     let movable = matches!(spec.keys, Keys::Counted { .. } | Keys::FirstAndCounted { .. } | Keys::Found(_));
-    let flags = if movable { spec.flags | Flags::MOVABLEKEYS } else { spec.flags };
+    let own = spec.flags_in(generation);
+    let flags = if movable { own | Flags::MOVABLEKEYS } else { own };
     flags.difference(if is_free { Flags::NOSCRIPT } else { Flags::empty() }).names().collect()
 }
 

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Cached,
+    generation::Feature,
     resp::Reply,
 };
 
@@ -22,9 +23,13 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     let lazily = is_lazy(ctx, args)?;
+    let before = ctx.effects.dirty;
     flush(ctx, ctx.db, lazily);
     ctx.effects.cache(Cached::Flushed);
-    ctx.propagate_as(vec![args.to_vec()]);
+    // Redis 6.2 keeps the flush of an empty database to itself.
+    if ctx.node.config.generation.has(Feature::EmptyFlushes) || ctx.effects.dirty > before {
+        ctx.propagate_as(vec![args.to_vec()]);
+    }
     Ok(Reply::OK)
 }
 

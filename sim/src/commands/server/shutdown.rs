@@ -4,6 +4,7 @@ use bytes::Bytes;
 
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::Feature,
     log::Level,
     node::{Shutdown, clients::BlockedOn},
     resp::Reply,
@@ -27,14 +28,15 @@ pub(super) const SPEC: Spec = Spec {
 };
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
+    let is_old = !ctx.node.config.generation.has(Feature::ShutdownOptions);
     let [mut save, mut nosave, mut now, mut force, mut abort] = [false; 5];
     for option in &args[1..] {
         match &option.to_ascii_lowercase()[..] {
             b"nosave" => nosave = true,
             b"save" => save = true,
-            b"now" => now = true,
-            b"force" => force = true,
-            b"abort" => abort = true,
+            b"now" if !is_old => now = true,
+            b"force" if !is_old => force = true,
+            b"abort" if !is_old => abort = true,
             _ => return Err(Error::SYNTAX),
         }
     }

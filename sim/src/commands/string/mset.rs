@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     effect::Class,
+    generation::Generation,
     keyspace::{Str, Value},
     resp::Reply,
 };
@@ -26,11 +27,19 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     Ok(Reply::OK)
 }
 
+/// Makes the error for a key without a string.
+pub(super) fn unpaired(ctx: &Ctx<'_>, command: &str) -> Error {
+    match ctx.node.config.generation {
+        Generation::Redis62 => Error::of("ERR wrong number of arguments for MSET"),
+        _ => Error::arity(command),
+    }
+}
+
 /// Sets each key of `pairs` to the following string.
 pub(super) fn set_all(ctx: &mut Ctx<'_>, pairs: &[Bytes], command: &str) -> Result<(), Error> {
     let (pairs, rest) = pairs.as_chunks::<2>();
     if !rest.is_empty() {
-        return Err(Error::arity(command));
+        return Err(unpaired(ctx, command));
     }
     for [key, value] in pairs {
         ctx.put(key, Value::String(Str::new(value)), None);

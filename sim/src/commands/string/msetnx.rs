@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::mset::set_all;
+use super::mset::{set_all, unpaired};
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
     resp::Reply,
@@ -22,7 +22,7 @@ pub(super) const SPEC: Spec = Spec {
 
 fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     if args.len().is_multiple_of(2) {
-        return Err(Error::arity("msetnx"));
+        return Err(unpaired(ctx, "msetnx"));
     }
     if args[1..].iter().step_by(2).any(|key| ctx.exists_for_write(key)) {
         return Ok(Reply::Integer(0));

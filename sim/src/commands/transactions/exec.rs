@@ -4,7 +4,10 @@ use bytes::Bytes;
 
 use super::watch::watch_broken;
 use crate::{
-    commands::{Ctx, Error, Flags, Group, Keys, Origin, Spec, access, find_in, run as run_command},
+    commands::{
+        Ctx, Error, Flags, Group, Keys, Origin, Spec, access, fails_late, find_in, late_error,
+        run as run_command,
+    },
     event::ConnId,
     node::clients::{Blocked, BlockedOn},
     resp::Reply,
@@ -69,7 +72,13 @@ pub(crate) fn resume_transaction(
         ctx.env.refresh(ctx.node.stalled_until);
         let protocol = ctx.node.clients.sessions.get(conn).map(|session| session.protocol);
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
-        let reply = match find_in(&nested.node.config, &args) {
+        let found = find_in(&nested.node.config, &args);
+        let reply = match found {
+            found if fails_late(&nested.node.config, &found, &args) => {
+                let error = late_error(&nested.node.config, &found, &args);
+                nested.node.stats.note_error(&error.0);
+                error.into()
+            }
             // The permission may have changed since the command was queued.
             Ok(spec) => match access::refuse(nested.node, nested.env, conn, spec, &args, "multi") {
                 Ok(()) => run_command(&mut nested, spec, &args),

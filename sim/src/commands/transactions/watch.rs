@@ -5,6 +5,7 @@ use bytes::Bytes;
 use super::refused;
 use crate::{
     commands::{Ctx, Error, Flags, Group, Keys, Spec},
+    generation::Feature,
     node::clients::Watched,
     resp::Reply,
 };
@@ -36,9 +37,10 @@ fn run(ctx: &mut Ctx<'_>, args: &[Bytes]) -> Result<Reply, Error> {
     }
     let (conn, db, rule) = (ctx.conn, ctx.db, ctx.expiry_rule());
     ctx.session().has_queued = true;
+    let remembers = ctx.node.config.generation.has(Feature::ExpiredWatches);
     for key in &args[1..] {
         // Read the raw database: watching a key does not expire it.
-        let was_expired = ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(rule));
+        let was_expired = remembers && ctx.raw_db().get(key).is_some_and(|entry| entry.is_expired(rule));
         let watched = Watched { db, key: key.clone(), was_expired };
         // A key that is already watched keeps its recorded state.
         if ctx.session().watched.iter().all(|other| (other.db, &other.key) != (db, key)) {

@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use crate::{
     config::{BufferLimit, Config, Notify},
+    generation::Feature,
     keyspace,
 };
 
@@ -207,9 +208,11 @@ pub(super) fn oom_scores(_: &Config, text: &str) -> Result<String, String> {
     Ok(words.join(" "))
 }
 
-pub(super) fn events(_: &Config, text: &str) -> Result<String, String> {
+pub(super) fn events(config: &Config, text: &str) -> Result<String, String> {
     let wrong = || "Invalid event class character. Use 'Ag$lshzxeKEtmdn'.".to_owned();
-    Notify::parse(text).map(Notify::in_full).ok_or_else(wrong)
+    let known = Notify::parse(text)
+        .filter(|classes| !classes.wants(b'n') || config.generation.has(Feature::NewKeyEvents));
+    known.map(Notify::in_full).ok_or_else(wrong)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use std::time::Duration;
 use crate::{
     config::BufferLimit,
     event::ConnId,
+    generation::Feature,
     node::{Node, clients::Role},
     resp::Reply,
     time::Monotonic,
@@ -12,10 +13,12 @@ use crate::{
 
 impl Node {
     /// Writes a reply or a push to a connection; it is sent at the end of the step. CLIENT REPLY
-    /// suppresses replies, never pushes.
+    /// suppresses replies, and pushes only on Redis 6.2.
     pub fn send(&mut self, conn: ConnId, reply: &Reply) {
         let Some(session) = self.clients.sessions.get_mut(conn) else { return };
-        if session.closing || (session.is_silent() && !reply.is_push()) {
+        let generation = self.config.generation;
+        let is_sent = || reply.is_push() && generation.has(Feature::PushesWithoutReplies);
+        if session.closing || (session.is_silent() && !is_sent()) {
             return;
         }
         if session.out.is_empty() {
