@@ -7,7 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use lockstorm_sim::generation;
+use lockstorm_sim::generation::{self, Feature};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,25 +55,9 @@ impl Server {
         self.options.contains(&name.to_ascii_lowercase())
     }
 
-    /// Returns true if the `nodes.conf` of the server has the shard of each node: Redis from 7.2,
-    /// and Valkey.
-    pub(crate) fn writes_shards(&self) -> bool {
-        self.is_from_redis_7_2()
-    }
-
-    /// Returns true if scripts may call WAIT: Redis from 7.2, and Valkey.
-    pub(crate) fn waits_in_scripts(&self) -> bool {
-        self.is_from_redis_7_2()
-    }
-
-    /// Returns true if SET knows IFEQ: Valkey from 8.1.
-    pub(crate) fn sets_if_equal(&self) -> bool {
-        self.kind == Kind::Valkey && release(&self.version) >= (8, 1)
-    }
-
-    /// Returns true for Redis from 7.2, and for Valkey, which began with it.
-    fn is_from_redis_7_2(&self) -> bool {
-        self.kind == Kind::Valkey || release(&self.version) >= (7, 2)
+    /// Returns true if the server has a feature, by its version.
+    pub(crate) fn has(&self, feature: Feature) -> bool {
+        feature.since().includes_release(self.kind == Kind::Valkey, release(&self.version))
     }
 
     /// Returns the newest generation that the simulator imitates and that is not newer than the
@@ -94,8 +78,8 @@ impl Server {
 }
 
 /// Returns the first two numbers of a version.
-fn release(version: &str) -> (u32, u32) {
-    let mut numbers = version.split('.').map(|number| number.parse::<u32>().unwrap_or(0));
+fn release(version: &str) -> (u8, u8) {
+    let mut numbers = version.split('.').map(|number| number.parse::<u8>().unwrap_or(0));
     (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0))
 }
 

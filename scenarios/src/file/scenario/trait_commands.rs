@@ -33,15 +33,20 @@ impl RareCommand {
         }
     }
 
+    /// Returns the feature of servers that it is, unless a server has it if it has a command of
+    /// this name.
+    pub(crate) fn feature(self) -> Option<Feature> {
+        match self {
+            RareCommand::SetIfEq => Some(Feature::SetIfEq),
+            RareCommand::WaitInScript => Some(Feature::WaitInScripts),
+            RareCommand::DelIfEq | RareCommand::WaitAof | RareCommand::HSetEx => None,
+        }
+    }
+
     /// Returns true if simulated servers of the generation have the command.
     fn is_of(self, generation: Generation) -> bool {
-        match self {
-            RareCommand::SetIfEq => generation.has(Feature::SetIfEq),
-            RareCommand::WaitInScript => generation.has(Feature::WaitInScripts),
-            RareCommand::DelIfEq | RareCommand::WaitAof | RareCommand::HSetEx => {
-                find(generation, &[Bytes::from_static(self.name().as_bytes())]).is_ok()
-            }
-        }
+        let is_command = || find(generation, &[Bytes::from_static(self.name().as_bytes())]).is_ok();
+        self.feature().map_or_else(is_command, |feature| generation.has(feature))
     }
 
     fn compares_string(self) -> bool {

@@ -3,7 +3,7 @@
 
 use std::net::SocketAddr;
 
-use lockstorm_sim::config::file::quoted;
+use lockstorm_sim::{config::file::quoted, generation::Feature};
 
 use super::{
     PORT,
@@ -108,7 +108,7 @@ pub(super) fn sentinel_file(
 /// id of its master, where the server keeps shards. Such a server belongs to no shard, and stops,
 /// if its line has no shard id.
 pub(super) fn cluster_file(written: &str, places: &Places, server: Option<&Server>) -> String {
-    let shards = server.is_some_and(Server::writes_shards);
+    let shards = server.is_some_and(|server| server.has(Feature::ShardIds));
     let mut file = String::new();
     for line in written.lines() {
         let mut words: Vec<String> = line.split(' ').map(str::to_owned).collect();

@@ -121,13 +121,7 @@ fn missing_commands(plan: &Plan, name: &str, lock: &Lock) -> Vec<String> {
 
 /// Returns true if a real server has a command that not every server has.
 fn has(server: &Server, command: RareCommand) -> bool {
-    match command {
-        RareCommand::SetIfEq => server.sets_if_equal(),
-        RareCommand::WaitInScript => server.waits_in_scripts(),
-        RareCommand::DelIfEq | RareCommand::WaitAof | RareCommand::HSetEx => {
-            server.has_command(command.name())
-        }
-    }
+    command.feature().map_or_else(|| server.has_command(command.name()), |feature| server.has(feature))
 }
 
 /// Returns the real server of a node, if one was found for it.
