@@ -1,11 +1,11 @@
 //! Clusters of nodes of several generations: they meet, pass messages on, and take over from a dead
-//! master. Redis 6.2 is not among them: it lacks commands that the tests use.
+//! master.
 
 use std::time::Duration;
 
 use lockstorm_sim::generation::{
     Feature,
-    Generation::{self, Redis70, Redis82, Valkey81, Valkey91},
+    Generation::{self, Redis62, Redis70, Redis82, Valkey81, Valkey91},
 };
 
 use super::replication::{Outcome, outcome};
@@ -125,6 +125,9 @@ fn nodes_of_several_generations_take_over_from_each_other() {
         [OursAs(Valkey91), RealOf(Redis82), RealOf(Valkey91), RealOf(Valkey91)],
         [RealOf(Redis82), OursAs(Valkey91), RealOf(Redis70), OursAs(Redis82)],
         [RealOf(Redis70), OursAs(Redis82), OursAs(Valkey81), OursAs(Valkey91)],
+        [RealOf(Redis62), OursAs(Redis70), RealOf(Redis82), OursAs(Valkey81)],
+        [OursAs(Redis62), RealOf(Redis62), RealOf(Valkey81), RealOf(Redis82)],
+        [RealOf(Redis70), OursAs(Redis62), RealOf(Redis62), OursAs(Valkey91)],
     ] {
         lives_on(whose);
     }
@@ -133,7 +136,7 @@ fn nodes_of_several_generations_take_over_from_each_other() {
 #[test]
 #[ignore = "of many clusters and their real times: cargo test -p lockstorm-cli --test serve -- --ignored mixed"]
 fn every_node_takes_over_from_every_master_that_it_can_follow() {
-    let generations = [Redis70, Redis82, Valkey81, Valkey91];
+    let generations = Generation::ALL;
     for (at, master) in generations.into_iter().enumerate() {
         for replica in generations {
             if outcome(master, replica) != Outcome::Up {
