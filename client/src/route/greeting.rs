@@ -205,6 +205,51 @@ mod tests {
         assert_eq!(greeting.tls_refusal().as_deref(), Some("the server asks for a client certificate"));
     }
 
+    /// A server that hangs up without TLS: the stream ends, and is not read beyond its end.
+    struct Ended {
+        said: &'static [u8],
+        is_over: bool,
+    }
+
+    impl AsyncRead for Ended {
+        fn poll_read(
+            mut self: Pin<&mut Self>,
+            _cx: &mut Context<'_>,
+            buffer: &mut ReadBuf<'_>,
+        ) -> Poll<io::Result<()>> {
+            assert!(!self.is_over, "the stream is read beyond its end");
+            self.is_over = self.said.is_empty();
+            let (now, later) = self.said.split_at(self.said.len().min(buffer.remaining()));
+            buffer.put_slice(now);
+            self.said = later;
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    impl AsyncWrite for Ended {
+        fn poll_write(self: Pin<&mut Self>, _cx: &mut Context<'_>, _bytes: &[u8]) -> Poll<io::Result<usize>> {
+            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
+        }
+
+        fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+
+        fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+            Poll::Ready(Ok(()))
+        }
+    }
+
+    #[tokio::test]
+    async fn after_a_write_that_fails_the_stream_is_read_up_to_its_end() {
+        use tokio::io::AsyncWriteExt;
+        let (greeting, mut stream) =
+            Greeting::of(Box::new(Ended { said: b"-ERR closing\r\n", is_over: false }));
+        stream.write_all(b"PING\r\n").await.unwrap_err();
+        assert_eq!(greeting.refusal().as_deref(), Some("ERR closing"));
+        assert_eq!(greeting.tls_refusal(), None, "it is no matter of TLS");
+    }
+
     /// A TLS stream may keep written bytes back until it is flushed.
     #[tokio::test]
     async fn what_is_flushed_is_flushed_on_the_stream_below() {

@@ -392,6 +392,8 @@ mod tests {
         assert_eq!(view().await.unwrap(), None);
         sentinel.says("MASTER", "-NOPERM this user has no permissions\r\n".to_owned());
         let error = view().await.unwrap_err();
+        let told = format!("{}: the Sentinel says: ", sentinel.endpoint);
+        assert!(error.to_string().contains(&told), "the reply does not name the Sentinel: {error}");
         assert!(error.to_string().ends_with("NOPERM this user has no permissions"), "{error}");
     }
 

@@ -150,6 +150,23 @@ mod tests {
         assert_eq!(empty, View { epoch: 0, ranges: Vec::new(), fallen: BTreeSet::new() });
     }
 
+    /// A master that is only suspected, or that has slots still, comes back as a master. A replica
+    /// that is down never was one.
+    #[test]
+    fn a_master_has_fallen_if_it_is_down_and_has_no_slots_any_more() {
+        for (flags, slots, has_fallen) in [
+            ("master,fail", "", true),
+            ("master,fail", "0-5", false),
+            ("master,fail?", "", false),
+            ("master", "", false),
+            ("slave,fail", "", false),
+        ] {
+            let text = format!("x 10.0.0.1:7000@17000 {flags} - 0 1 3 disconnected {slots}\n");
+            let Nodes { fallen, .. } = Nodes::read(&text);
+            assert_eq!(fallen.contains("x"), has_fallen, "{flags} {slots}");
+        }
+    }
+
     #[test]
     fn what_is_no_view_is_an_error() {
         let node = || node(bulk("h"), 1, "a");

@@ -195,3 +195,27 @@ impl Channel {
         self.all.notify_waiters();
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three messages in 30 ms until this client has the lock, none in the next 10 ms, and one in
+    /// the next 20 ms.
+    #[test]
+    fn the_time_from_one_message_to_the_next_is_measured_from_grant_to_grant() {
+        let ms = |ms| Monotonic(Duration::from_millis(ms));
+        let channel = Channel::new(|_| Wake::One, ms(1_000));
+        for (messages, at, period) in [
+            (3, 1_030, Some(Duration::from_millis(10))),
+            (0, 1_040, None),
+            (1, 1_060, Some(Duration::from_millis(20))),
+        ] {
+            for _ in 0..messages {
+                channel.deliver(b"0");
+            }
+            assert_eq!(channel.passed(), messages, "since the last grant");
+            assert_eq!(channel.served(ms(at)), period, "at {at} ms");
+        }
+    }
+}

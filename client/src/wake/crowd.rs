@@ -183,7 +183,7 @@ impl Crowds {
 
     /// Returns the limits of a wait for the first turn, if others come first.
     pub(super) fn held_back(&self, channel: &str, now: Monotonic) -> Option<HeldBack> {
-        let crowd = self.others.get(channel).filter(|crowd| crowd.number > 0 && now < crowd.first_until)?;
+        let crowd = self.others.get(channel).filter(|crowd| now < crowd.first_until)?;
         let Pace { period, round_trip } = crowd.pace?;
         // Twice the time that the others need: their holds differ.
         let until = crowd.first_until + period.saturating_mul(crowd.number).min(HELD_BACK_MAX);
@@ -286,6 +286,8 @@ mod tests {
         }
         assert_eq!(crowds.held_back("other", NOW), None);
         crowds.released("c", 1000, Listening::No, NOW);
+        let longest = HeldBack { round_trip: ms(1), until: NOW + 2 * HELD_BACK_MAX };
+        assert_eq!(crowds.held_back("c", NOW), Some(longest));
         assert_eq!(crowds.held_back("c", NOW + HELD_BACK_MAX), None);
         crowds.released("c", 1, Listening::No, NOW);
         assert_eq!(crowds.held_back("c", NOW), None, "its message serves the only other");

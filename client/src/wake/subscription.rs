@@ -297,6 +297,48 @@ mod tests {
         assert_eq!(woken, Some(WokenBy::Message), "two messages have passed");
     }
 
+    /// Two others wait, so two messages are for them. The server has to confirm the subscription
+    /// first, or no message would be counted.
+    #[tokio::test]
+    async fn a_first_turn_comes_once_the_others_have_had_theirs() {
+        let hub = hub();
+        hub.released("c", 3, hub.listening("c"));
+        let waiter = join(&hub);
+        let mut turn = pin!(waiter.first_turn(SLOW));
+        assert_eq!(turn.as_mut().now_or_never(), None, "the server has not confirmed it");
+        waiter.channel.confirm();
+        for passed in 0..=2 {
+            assert_eq!(turn.as_mut().now_or_never(), None, "{passed} messages");
+            waiter.channel.deliver(b"one");
+        }
+        assert_eq!(turn.now_or_never(), Some(true));
+    }
+
+    #[tokio::test]
+    async fn there_is_no_turn_without_a_subscription() {
+        let waiter = join(&hub());
+        waiter.channel.refuse(&Error::shutdown());
+        assert_eq!(waiter.first_turn(SLOW).now_or_never(), Some(false));
+        assert!(waiter.refusal().is_some());
+    }
+
+    /// A waiter that gives up in its first turn passes on the message that it may have taken,
+    /// unless it has looked at the lock.
+    #[tokio::test]
+    async fn a_waiter_that_gives_up_in_its_first_turn_wakes_the_next() {
+        for (looked, next) in [(false, WokenBy::Message), (true, WokenBy::Timer)] {
+            let hub = hub();
+            let (first, second) = (join(&hub), join(&hub));
+            first.channel.confirm();
+            assert_eq!(first.first_turn(SLOW).now_or_never(), Some(true));
+            if looked {
+                first.looked();
+            }
+            drop(first);
+            assert_eq!(wait(&second, second.epoch()).await, next, "looked: {looked}");
+        }
+    }
+
     /// A new request of a client that has waiters queues behind them, and does not count messages
     /// in their place.
     #[tokio::test]
