@@ -572,3 +572,15 @@ fn a_hunt_finds_the_jump_that_the_file_does_not_have() {
     folder.run(&held).ends(2, "\"verdict\":\"holds-within\"");
     folder.run(&["hunt", "jump.toml", "--budget", "1"]).ends(2, "the budget is used up");
 }
+
+/// The node has no memory for a key, with or without a fault.
+#[test]
+fn a_hunt_blames_no_fault_for_a_lock_that_never_works() {
+    let text = "[node.m]\nconfig = { maxmemory = \"1\", maxmemory-policy = \"noeviction\" }\n\
+                [network]\nlatency = \"1ms\"\n[lock]\nsubject = \"token-lock\"\nlease = \"1s\"\n\
+                [client.c]\nsteps = [{ at = \"1s\", try_acquire = {} }, { at = \"5s\", acquire = { wait = \"20s\" } }]\n\
+                [run]\nstorm = \"4s\"\ncalm = \"30s\"\nprogress = \"2s\"\n[expect]\nprogress = \"holds\"\n\
+                [hunt]\nof = \"m\"\nkinds = [\"pause\"]\nlatest = \"2s\"\n";
+    let folder = Folder::with("broken", "broken.toml", text);
+    folder.run(&["hunt", "broken.toml", "--jobs", "1"]).ends(2, "untested    progress");
+}

@@ -286,11 +286,150 @@ impl Bounds {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use lockstorm_world::TraceRetention;
+
+    use super::{super::Search, *};
+    use crate::{
+        file::scenario::{Scenario, parse},
+        units::Span,
+    };
 
     #[test]
     fn all_counts_the_placements_of_each_reason() {
         let one = LeftOut { same_gap: 3, unseen: 5, same_end: 7, same_state: 11 };
         assert_eq!(one.all(), 26);
+    }
+
+    /// A client that holds a lock from the first second on, and the limits of hunts for its faults.
+    fn scenario() -> Scenario {
+        let text = "[node.m]\n[network]\nlatency = \"1ms\"\n[lock]\nsubject = \"token-lock\"\nlease = \"1s\"\n\
+                    [client.c]\nsteps = [{ at = \"1s\", try_acquire = {} }, { at = \"1.5s\", release = {} }]\n\
+                    [run]\nstorm = \"4s\"\nprobe = false\n[hunt]\nkinds = [\"pause\"]\npause = \"..600ms\"";
+        let source = parse("grid.toml", text).unwrap_or_else(|error| panic!("{error}"));
+        source.variants[0].scenario.clone()
+    }
+
+    const fn ns(at: i64) -> True {
+        True::from_nanos(at)
+    }
+
+    /// Events at these instants, of which one is a timer. No fault begins after the latest instant
+    /// of the file.
+    #[test]
+    fn a_fault_begins_a_nanosecond_before_or_after_an_event() {
+        let scenario = scenario();
+        let mut bounds = Search::new(&scenario, 0).bounds();
+        let rank = |rank| Mark { rank, ..Mark::default() };
+        let events = [0, 100, 101, 103, 200].map(|at| (ns(at), rank(if at == 200 { TIMER } else { 0 })));
+        let starts = |bounds: &Bounds, skips_timers| {
+            let starts = bounds.starts(events.into_iter(), skips_timers, |_, _| false);
+            starts.iter().map(|one| (one.at.as_nanos(), one.is_before)).collect::<Vec<_>>()
+        };
+        let (before, after) = (true, false);
+        // One instant is both before an event and after another: it is a start once.
+        let recorded = [(1, after), (99, before), (101, after), (102, after), (104, after)];
+        assert_eq!(starts(&bounds, true), recorded);
+        let with_timer = [&recorded[..], &[(199, before), (201, after)]].concat();
+        assert_eq!(starts(&bounds, false), with_timer);
+        for (latest, number) in [(199, 6), (200, 6), (201, 7)] {
+            bounds.hunt.latest = Some(Span(Duration::from_nanos(latest)));
+            assert_eq!(starts(&bounds, false), with_timer[..number], "up to {latest} ns");
+        }
+    }
+
+    /// The host does nothing from 102 to 299.
+    #[test]
+    fn two_starts_without_an_event_in_between_are_twins() {
+        let scenario = scenario();
+        let bounds = Search::new(&scenario, 0).bounds();
+        let events = [101, 300].map(|at| (ns(at), Mark::default()));
+        let is_quiet = |from, until| ns(101) < from && until < ns(300);
+        let starts = bounds.starts(events.into_iter(), false, is_quiet);
+        let twins: Vec<_> = starts.iter().map(|one| (one.at.as_nanos(), one.is_twin)).collect();
+        assert_eq!(twins, [(100, false), (102, false), (299, true), (301, false)]);
+    }
+
+    /// The storm ends at 4 s, and every fault with it. One that begins later ends as it begins.
+    #[test]
+    fn a_fault_that_the_storm_ends_equals_a_shorter_one_that_it_ends_as_well() {
+        let scenario = scenario();
+        let bounds = Search::new(&scenario, 0).bounds();
+        let ms = True::from_millis;
+        let sizes = [2_000, 1_000, 999].map(Duration::from_millis);
+        for (at, expected) in [
+            (1_000, [(3_000, None), (2_000, None), (1_999, None)]),
+            (3_000, [(4_000, None), (4_000, Some(Same::End)), (3_999, None)]),
+            (3_500, [(4_000, None), (4_000, Some(Same::End)), (4_000, Some(Same::End))]),
+            (4_001, [(4_001, None), (4_001, Some(Same::End)), (4_001, Some(Same::End))]),
+        ] {
+            let start = Start { at: ms(at), mark: Mark::default(), is_before: true, is_twin: false };
+            let mut ends = Vec::new();
+            let what = What::Crash { host: "c".into() };
+            bounds.sized(&what, &start, &sizes, &mut |one, same| ends.push((one.ends.as_millis(), same)));
+            assert_eq!(ends, expected, "from {at} ms");
+        }
+    }
+
+    /// Every placement is run or counted by the reason why it is not.
+    #[test]
+    fn a_second_fault_begins_after_the_first_and_before_the_run_is_that_of_another() {
+        let scenario = scenario();
+        let search = Search::new(&scenario, 0);
+        let (_, outcome) = search.play(&[], TraceRetention::All);
+        let moments = Moments::of(&outcome);
+        let bounds = search.bounds();
+        let alone = bounds.grid(&moments, None);
+        let whole = Bounds { brute: true, ..search.bounds() }.grid(&moments, None);
+        let left_out = LeftOut { unseen: alone.dormant.len() as u64, ..LeftOut::default() };
+        assert_eq!(alone.left_out, left_out);
+        assert_eq!(whole.left_out, LeftOut::default());
+        assert_eq!(whole.run.len(), alone.run.len() + alone.dormant.len());
+        assert!(!alone.run.is_empty() && !alone.dormant.is_empty());
+
+        let mut all = alone.run.clone();
+        all.sort_by(|one, other| one.key().cmp(&other.key()));
+        let (first, last) = (&all[all.len() / 2], all[all.len() - 1].at);
+        let second = |until| bounds.grid(&moments, Some(First { placement: first, until, dormant: &[] }));
+        let later: Vec<&Placement> = all.iter().filter(|one| one.key() > first.key()).collect();
+        assert!(later.len() > 1);
+        for until in [None, Some(last), Some(first.at), Some(True::from_nanos(last.as_nanos() - 1))] {
+            let grid = second(until);
+            let in_time = later.iter().filter(|one| until.is_none_or(|until| one.at <= until)).count();
+            assert_eq!(grid.run.len(), in_time, "{until:?}");
+            assert_eq!(grid.left_out.same_state as usize, later.len() - in_time, "{until:?}");
+        }
+    }
+
+    /// A pause that holds nothing up in the run without faults is tried beside a fault that begins
+    /// while it lasts, if it holds something up then.
+    #[test]
+    fn a_fault_without_effect_is_tried_beside_one_that_begins_meanwhile() {
+        let scenario = scenario();
+        let search = Search::new(&scenario, 0);
+        let (_, outcome) = search.play(&[], TraceRetention::All);
+        let (moments, bounds) = (Moments::of(&outcome), search.bounds());
+        let at = moments.of_host("c").map(|(at, _)| at).nth(1).expect("the client does something");
+        let pause = |from: True, ends| {
+            let what = What::Pause { host: "c".into() };
+            Placement { at: from, what, ends, cost: Cost::default() }
+        };
+        let end = True::from_millis(3_999);
+        for (pause, is_tried) in [
+            (pause(at, end), true),
+            (pause(ns(at.as_nanos() + 1), end), false),
+            (pause(ns(at.as_nanos() - 1), end), true),
+            (pause(ns(0), at), true),
+            (pause(ns(0), ns(at.as_nanos() - 1)), false),
+        ] {
+            assert!(moments.is_seen(&pause) || !is_tried, "{pause}");
+            // The last of the grid: no other one begins later.
+            let what = What::Restart { host: "m".into() };
+            let first = Placement { at, what, ends: at, cost: Cost::default() };
+            let grid = |dormant: &[Placement]| {
+                let first = First { placement: &first, until: Some(ns(0)), dormant };
+                bounds.grid(&moments, Some(first)).run.len()
+            };
+            assert_eq!(grid(std::slice::from_ref(&pause)) > grid(&[]), is_tried, "{pause}");
+        }
     }
 }

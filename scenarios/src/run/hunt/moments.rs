@@ -302,3 +302,180 @@ fn chains(history: &History, records: &[Record]) -> Vec<(String, True, Mark)> {
     }
     all
 }
+
+#[cfg(test)]
+mod tests {
+    use lockstorm_world::Reading;
+
+    use super::{super::place::Cost, *};
+    use crate::judge::history::{Call, Reason, story::Story};
+
+    const ZERO: Reading = Reading {
+        wall: lockstorm_world::time::Wall::ZERO,
+        monotonic: lockstorm_world::time::Monotonic::ZERO,
+        boottime: lockstorm_world::time::Boottime::ZERO,
+    };
+
+    const fn ms(at: i64) -> True {
+        True::from_millis(at)
+    }
+
+    #[test]
+    fn grants_give_and_writes_and_releases_use() {
+        let story = Story::one_node().at(0).asks("c1").waiting("c1").granted("m", "c1", 1_000);
+        let story = story.believes("c1", 1_000).returns("c1", history::Outcome::Ok);
+        let story =
+            story.extended("m", "c1", 1_000).wrote("c1", None, 0).counted("m", 1).passed("m", "c1", 1);
+        let story = story.asks("c2").returns("c2", history::Outcome::Refused).calls("c1", Call::Release);
+        let story = story.disbelieves("c1", Reason::Released).released("m", "c1").life("c1", Life::Crashed);
+        let history = story.ends(5_000);
+        let uses: Vec<_> = history.events.iter().map(|event| is_use(&event.kind)).collect();
+        let (gives, uses_it, neither) = (Some(false), Some(true), None);
+        let until_it_returns = [neither, neither, gives, gives, uses_it];
+        let renewed_written_counted_and_passed = [gives, uses_it, gives, gives];
+        let refused_released_and_crashed = [neither, neither, neither, neither, uses_it, neither];
+        let all = [&until_it_returns[..], &renewed_written_counted_and_passed, &refused_released_and_crashed];
+        assert_eq!(uses, all.concat());
+    }
+
+    /// A packet with data, or an acknowledgement, that arrives after a millisecond.
+    fn packet(from: &str, to: &str, sent: i64, flags: &'static str) -> Record {
+        let event = Event::Packet {
+            to: to.into(),
+            source_port: 1,
+            destination_port: 6379,
+            flags,
+            payload: Default::default(),
+            due: ms(sent + 1),
+        };
+        Record { number: 0, at: ms(sent), host: Some((from.into(), ZERO)), event }
+    }
+
+    fn chained(history: &History, records: &[Record]) -> Vec<(String, i64, u8)> {
+        let all = chains(history, records);
+        assert!(all.iter().all(|(_, _, mark)| mark.rank == CHAIN));
+        all.into_iter().map(|(host, at, mark)| (host, at.as_millis(), mark.hops)).collect()
+    }
+
+    /// The request arrives at 2 ms, and the reply, with which the client believes, at 3 ms.
+    #[test]
+    fn a_grant_is_followed_back_to_its_request_and_on_to_its_reply() {
+        let history = Story::one_node().at(2).granted("m", "c1", 1_000).at(3).believes("c1", 1_000).ends(9);
+        let records = [
+            packet("c2", "m", 0, "DATA"),
+            packet("c1", "m", 1, "DATA"),
+            packet("c3", "m", 1, "ACK"),
+            packet("m", "c1", 2, "DATA"),
+            packet("m", "c2", 5, "DATA"),
+        ];
+        let of = |host: &str, at, hops| (host.to_owned(), at, hops);
+        let grant = [of("m", 2, 0), of("m", 2, 0), of("c1", 1, 1), of("m", 2, 0), of("c1", 3, 1)];
+        let belief = [of("c1", 3, 0), of("c1", 3, 0), of("m", 2, 1), of("m", 2, 1), of("c1", 1, 2)];
+        assert_eq!(chained(&history, &records), [grant, belief].concat());
+    }
+
+    #[test]
+    fn a_chain_is_followed_for_some_messages() {
+        let records: Vec<_> = (0..20)
+            .map(|at| {
+                let (from, to) = if at % 2 == 0 { ("c1", "m") } else { ("m", "c1") };
+                packet(from, to, at, "DATA")
+            })
+            .collect();
+        let history = Story::one_node().at(19).granted("m", "c1", 1_000).ends(30);
+        let all = chained(&history, &records);
+        assert_eq!(all.iter().map(|(.., hops)| *hops).max(), Some(HOPS - 1));
+        assert_eq!(all.iter().map(|(_, at, _)| *at).min(), Some(19 - i64::from(HOPS) + 1));
+    }
+
+    #[test]
+    fn an_instant_has_its_best_meaning() {
+        let mut moments = Moments::default();
+        let mark = |rank, hops| Mark { rank, hops, is_use: false };
+        for (rank, hops) in [(TIMER, 0), (CHAIN, 3), (RECORDED, 0), (CHAIN, 2), (CHAIN, 4)] {
+            moments.mark("m".to_owned(), ms(5), mark(rank, hops));
+        }
+        moments.note("m".to_owned(), ms(6), RECORDED);
+        moments.note("c".to_owned(), ms(5), TIMER);
+        let of_host: Vec<_> = moments.of_host("m").collect();
+        assert_eq!(of_host, [(ms(5), mark(CHAIN, 2)), (ms(6), mark(RECORDED, 0))]);
+        assert_eq!(moments.count(), (3, 1));
+    }
+
+    /// The host does something at 5 ms. Another host has a timer then, and a record at 8 ms.
+    #[test]
+    fn timers_of_other_hosts_disturb_no_quiet() {
+        let mut moments = Moments::default();
+        moments.note("m".to_owned(), ms(5), TIMER);
+        moments.note("c".to_owned(), ms(5), TIMER);
+        moments.note("c".to_owned(), ms(8), RECORDED);
+        for (host, from, until, is_quiet) in [
+            ("m", 1, 4, true),
+            ("m", 1, 5, false),
+            ("m", 5, 6, false),
+            ("m", 6, 7, true),
+            ("m", 6, 8, false),
+            ("m", 8, 9, false),
+            ("m", 9, 10, true),
+            ("other", 1, 7, true),
+        ] {
+            assert_eq!(moments.is_quiet(host, ms(from), ms(until)), is_quiet, "{host} {from} to {until}");
+        }
+    }
+
+    #[test]
+    fn the_instants_of_two_hosts_are_those_of_their_packets() {
+        let mut moments = Moments::default();
+        let link = |from: &str, to: &str| (from.to_owned(), to.to_owned());
+        moments.sent.entry(link("c", "m")).or_default().insert(ms(1));
+        moments.arrived.entry(link("c", "m")).or_default().insert(ms(2));
+        moments.sent.entry(link("m", "c")).or_default().insert(ms(2));
+        moments.arrived.entry(link("m", "c")).or_default().insert(ms(3));
+        moments.sent.entry(link("d", "m")).or_default().insert(ms(4));
+        let chain = Mark { rank: CHAIN, hops: 1, is_use: true };
+        moments.note("m".to_owned(), ms(2), RECORDED);
+        moments.mark("c".to_owned(), ms(2), chain);
+        let recorded = Mark { rank: RECORDED, ..Mark::default() };
+        let of_both = [(ms(1), recorded), (ms(2), chain), (ms(3), recorded)];
+        assert_eq!(moments.of_pair("c", "m"), of_both);
+        assert_eq!(moments.of_pair("m", "c"), of_both);
+        assert_eq!(moments.of_pair("c", "d"), []);
+        assert_eq!(moments.pairs(), [("c", "m"), ("d", "m")].into());
+    }
+
+    /// The client's software runs at 5 ms, when a message to the node arrives. At 9 ms the node
+    /// goes down.
+    #[test]
+    fn a_fault_is_seen_if_it_prevents_something_while_it_lasts() {
+        let mut moments = Moments::default();
+        moments.ran.entry("c".to_owned()).or_default().insert(ms(5));
+        moments.arrived.entry(("c".to_owned(), "m".to_owned())).or_default().insert(ms(5));
+        moments.edges.entry("m".to_owned()).or_default().insert(ms(9));
+        let host = |host: &str| host.to_owned();
+        let cut = |from, to, one_way| What::Cut { from: host(from), to: host(to), one_way };
+        let lasting = |of: What, spans: [bool; 5]| (of, spans);
+        for (what, spans) in [
+            lasting(What::Pause { host: host("c") }, [false, true, true, false, false]),
+            lasting(What::Pause { host: host("m") }, [false; 5]),
+            lasting(cut("c", "m", true), [false, true, true, false, true]),
+            lasting(cut("m", "c", true), [false, false, false, false, true]),
+            lasting(cut("m", "c", false), [false, true, true, false, true]),
+            lasting(cut("c", "d", false), [false; 5]),
+            lasting(What::Suspend { host: host("c") }, [true; 5]),
+            lasting(What::Crash { host: host("d") }, [true; 5]),
+        ] {
+            for ((from, until), is_seen) in [(1, 4), (1, 5), (5, 6), (6, 8), (9, 12)].into_iter().zip(spans) {
+                let one =
+                    Placement { at: ms(from), what: what.clone(), ends: ms(until), cost: Cost::default() };
+                assert_eq!(moments.is_seen(&one), is_seen, "{one}");
+            }
+        }
+        for what in [
+            What::ClockStep { host: host("d"), by: 1 },
+            What::Restart { host: host("d") },
+            What::Promote { host: host("d") },
+        ] {
+            assert!(moments.is_seen(&Placement { at: ms(1), what, ends: ms(1), cost: Cost::default() }));
+        }
+    }
+}

@@ -139,6 +139,61 @@ mod tests {
         assert_eq!(order, [3, 4, 9, 1, 5, 2, 6]);
     }
 
+    /// Of two placements at one event the first is the likelier one.
+    #[test]
+    fn a_fault_is_likely_between_a_grant_and_its_use_and_a_cut_before_a_message_arrives() {
+        let (before, after, grant, of_use) = (true, false, false, true);
+        let host = || "m".to_owned();
+        let pause = What::Pause { host: host() };
+        let step = What::ClockStep { host: host(), by: 1 };
+        let cut = |one_way| What::Cut { from: "c".to_owned(), to: host(), one_way };
+        for (what, outcome, likely) in [
+            (pause.clone(), grant, after),
+            (pause, of_use, before),
+            (step.clone(), grant, after),
+            (step, of_use, before),
+            (cut(true), grant, before),
+            (cut(false), of_use, before),
+        ] {
+            let of = |is_before| {
+                let mark = Mark { rank: 1, hops: 4, is_use: outcome };
+                let cost = Cost { mark, is_before, size: 0 };
+                distance(&Placement { what: what.clone(), cost, ..pause_at(1) })
+            };
+            assert_eq!(of(likely), (1, false, 4), "{what:?}");
+            assert_eq!(of(!likely), (1, true, 4), "{what:?}");
+        }
+    }
+
+    fn pause_at(at: i64) -> Placement {
+        pause("m", at, 0)
+    }
+
+    /// Suspensions, cuts in one direction and smaller sizes have every second turn.
+    #[test]
+    fn what_rarely_does_more_than_another_has_fewer_turns() {
+        let host = || "m".to_owned();
+        let cut = |one_way| What::Cut { from: "c".to_owned(), to: host(), one_way };
+        let step = |by| What::ClockStep { host: host(), by };
+        for (what, size, kind, period) in [
+            (What::Pause { host: host() }, 0, Kind::Pause, 1),
+            (What::Pause { host: host() }, 1, Kind::Pause, 2),
+            (What::Suspend { host: host() }, 0, Kind::Suspend, 2),
+            (What::Crash { host: host() }, 0, Kind::Crash, 1),
+            (What::Restart { host: host() }, 0, Kind::Restart, 1),
+            (What::Promote { host: host() }, 0, Kind::Promote, 1),
+            (cut(false), 0, Kind::Cut, 1),
+            (cut(true), 0, Kind::CutOneWay, 2),
+            (step(-1), 0, Kind::StepBack, 1),
+            (step(1), 0, Kind::StepForward, 1),
+        ] {
+            let placement = Placement { what, cost: Cost { size, ..Cost::default() }, ..pause_at(1) };
+            let kin = Kin::of(&placement, &["m".to_owned()]);
+            assert_eq!((kin.kind, kin.period()), (kind, period), "{placement}");
+            assert_eq!(kin.is_server, !matches!(placement.what, What::Cut { .. }), "the first host decides");
+        }
+    }
+
     #[test]
     fn neighbours_are_far_apart() {
         assert_eq!(spread(8).collect::<Vec<_>>(), [0, 4, 2, 6, 1, 5, 3, 7]);

@@ -128,6 +128,46 @@ fn a_violation_is_compared_with_what_the_file_expects() {
     }
 }
 
+/// A search that found no violation holds only if it tried everything and each checker was put to
+/// the test.
+#[test]
+fn a_search_without_a_violation_holds_if_it_was_complete() {
+    let expects_l3 = scenario(&THREE.replace("l3 = \"holds\"", "l3 = \"violated\""));
+    let scenario = scenario(THREE);
+    let short = quiet(Search::new(&scenario, 0).budget(1));
+    assert!(matches!(short.end, End::OutOfBudget), "{}", short.sentence());
+    let untested = || vec!["l2", "l3"];
+    let no_test = || Match::Undecided("no run put l2, l3 to the test".into());
+    for (end, untested, word, is) in [
+        (End::HoldsWithin, vec![], "holds", Some(Match::AsExpected)),
+        (End::HoldsWithin, untested(), "undecided", Some(no_test())),
+        (End::GivenUp, vec![], "undecided", None),
+        (End::OutOfBudget, vec![], "undecided", None),
+    ] {
+        let hunted = Hunted { end, untested, given_up: 1, ..short.clone() };
+        assert_eq!(hunted.word(), word);
+        let is = is.unwrap_or_else(|| Match::Undecided(hunted.sentence()));
+        assert_eq!(hunted.verdict(&scenario), is);
+        if matches!(hunted.end, End::HoldsWithin) {
+            let missing = format!("l3 was expected to be violated; {}", hunted.sentence());
+            assert_eq!(hunted.verdict(&expects_l3), Match::Otherwise(missing));
+        }
+    }
+}
+
+/// With one fault in each run, each placement is tried or has its reason not to be.
+#[test]
+fn the_placements_left_out_are_those_that_are_not_tried() {
+    for kind in ["pause", "clock_step", "cut"] {
+        let text = format!("{THREE}\n[hunt]\nkinds = [\"{kind}\"]\nlatest = \"1.7s\"");
+        let scenario = scenario(&text);
+        let search = || Search::new(&scenario, 0).checkers(Vec::new()).jobs(2).to_the_end();
+        let (reduced, whole) = (quiet(search()), quiet(search().brute_force()));
+        assert_eq!(reduced.placements, whole.placements, "{kind}");
+        assert_eq!(reduced.placements, reduced.tried + reduced.left_out.all(), "{kind}");
+    }
+}
+
 /// Violated claims, from their files without faults: the checker that is violated, and the most
 /// runs until then.
 #[test]

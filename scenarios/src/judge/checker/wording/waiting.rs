@@ -53,3 +53,27 @@ impl Explain for Case<Starved> {
         ]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::judge::history::{Lock, story::Story};
+
+    #[test]
+    fn a_story_lists_six_owners_and_says_if_there_are_more() {
+        for owners in [5, 6, 7] {
+            let mut history = Story::one_node().ends(1_000);
+            let client = history.header.host("c1").expect("a client");
+            let shares: Vec<_> =
+                (1..=owners).map(|number| (9, history.owner(&format!("c1:{number}"), client))).collect();
+            let (lock, until, owner) = (Lock(0), history.header.end, shares[0].1);
+            let wrong = Starved { lock, granted: false, times: 9, bound: 8, shares };
+            let (from, lock, owners_of) = (until, Some(lock), vec![owner]);
+            let case = Case { wrong, from, until, lock, owners: owners_of };
+            let [who, all] = &case.story(&Evidence::of(&history))[..] else { panic!("two sentences") };
+            assert_eq!(who.matches(" 9 times").count(), owners.min(6), "{who}");
+            assert_eq!(who.ends_with(" times and more."), owners > 6, "{who}");
+            assert!(all.starts_with(&format!("Owners that asked for it: {owners}. ")), "{all}");
+        }
+    }
+}
