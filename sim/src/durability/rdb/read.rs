@@ -72,6 +72,12 @@ pub fn open(bytes: &[u8], config: &Config, now_ms: i64, keep_expired: bool) -> R
                 input.length()?;
                 input.length()?;
             }
+            // The slot, its keys, and those that expire: only hints, as RESIZE_DB.
+            opcode::SLOT_INFO => {
+                for _ in 0..3 {
+                    input.length()?;
+                }
+            }
             opcode::EXPIRE_MS => {
                 expires_ms = Some(i64::from_le_bytes(input.array("an expiry")?));
             }
@@ -157,6 +163,23 @@ mod tests {
             assert_eq!(usage(b"idle").idle_ms(now_ms), idle_ms, "{policy:?}");
             assert_eq!(usage(b"busy").frequency(now_ms, config.memory.lfu), frequency, "{policy:?}");
         }
+    }
+
+    /// A node of a cluster of Redis 8.2 counts the keys of each slot in its snapshot, as this one,
+    /// which such a server has written.
+    #[test]
+    fn a_snapshot_with_counts_of_slots_is_read() {
+        let hex = "524544495330303132fa0972656469732d76657205382e322e33fa0a72656469732d62697473c040fa056374\
+                   696d65c212e00d6bfa08757365642d6d656dc2e8312600fa08616f662d62617365c000fe00fb0201f453c502\
+                   01fc798b422ea201000000067b6261727d32c0010003626172c001ff0cbec34b6148869c";
+        let digits = hex.as_bytes().as_chunks::<2>().0.iter();
+        let byte = |pair: &[u8; 2]| u8::from_str_radix(std::str::from_utf8(pair).expect("digits"), 16);
+        let snapshot: Vec<u8> = digits.map(|pair| byte(pair).expect("a byte")).collect();
+        let opened = open(&snapshot, &Config::default(), 0, false).expect("a whole snapshot");
+        assert_eq!(opened.len, snapshot.len());
+        assert!(
+            opened.dbs[0].get("bar".as_bytes()).is_some() && opened.dbs[0].get("{bar}2".as_bytes()).is_some()
+        );
     }
 
     /// A replica that continues the stream from a snapshot must write into the database that was
