@@ -218,8 +218,8 @@ impl RoundTrip {
 
 /// Returns the delay of a client at a place, `None` if it is its turn: a quarter of a round trip
 /// for each client before it, four round trips at most, plus up to a quarter drawn at random,
-/// because another client may count the same number. More than [`NEAR`] others before it have the time of
-/// two messages, [`FAR_MAX`] at most, plus up to the same drawn at random.
+/// because another client may count the same number. With more than [`NEAR`] others before it, the
+/// delay is the time of two messages, [`FAR_MAX`] at most, plus up to the same drawn at random.
 pub(super) fn delay(env: &dyn Env, Place { ahead, period }: Place, round_trip: Duration) -> Option<Duration> {
     if ahead == 0 {
         return None;
