@@ -226,3 +226,24 @@ fn of_many_waiters_a_few_ask_at_a_release() {
     let requests = requests.count();
     assert!((200..2_500).contains(&requests), "{requests} requests");
 }
+
+/// Two clients want the lock all the time, and 24 or 40 others crash. Their connections stay, so
+/// the server counts them among the subscribers of each message. Regression: the two took them for
+/// waiters whose turn came first, and waited a quarter of a second at each hand-off.
+#[test]
+fn dead_waiters_do_not_slow_the_living() {
+    for dead in [0, 24, 40] {
+        let group = format!(
+            "[client.g]\ncount = {dead}\nworkload.contend = {{ hold = \"20ms\", think = \"0ms\" }}\n"
+        );
+        let crash = "[fault.f]\nat = \"10s\"\nfor = \"30s\"\ncrash = \"g\"\n";
+        let (group, crash) = if dead > 0 { (&*group, crash) } else { ("", "") };
+        let history = play(&format!(
+            "[node.m]\n[lock]\nlease = \"1s\"\n[client.a]\ncount = 2\n\
+             workload.contend = {{ hold = \"20ms\", think = \"0ms\" }}\n{group}{crash}[run]\nstorm = \"40s\"\n"
+        ));
+        let late = history.events.iter().filter(|event| event.at.as_nanos() > 12_000_000_000);
+        let grants = late.filter(|event| matches!(event.kind, EventKind::Granted { .. })).count();
+        assert!(grants > 700, "{grants} grants in 28 s beside {dead} dead waiters");
+    }
+}

@@ -154,12 +154,12 @@ impl Channel {
         self.passed.load(Ordering::Acquire)
     }
 
-    /// Records that this client has got the lock: other clients come first now. Returns the time
-    /// from one message to the next, if there was a message.
-    pub(super) fn served(&self, now: Monotonic) -> Option<Duration> {
+    /// Records that this client has got the lock: other clients come first now. Returns the
+    /// number of messages before, and the time from one to the next if there were any.
+    pub(super) fn served(&self, now: Monotonic) -> (u32, Option<Duration>) {
         let passed = self.passed.swap(0, Ordering::AcqRel);
         let since = std::mem::replace(&mut *locked(&self.since), now);
-        (now - since).checked_div(passed)
+        (passed, (now - since).checked_div(passed))
     }
 
     /// Registers a waiter that waits for its turn, until the guard is dropped. The next message is
@@ -215,7 +215,7 @@ mod tests {
                 channel.deliver(b"0");
             }
             assert_eq!(channel.passed(), messages, "since the last grant");
-            assert_eq!(channel.served(ms(at)), period, "at {at} ms");
+            assert_eq!(channel.served(ms(at)), (messages, period), "at {at} ms");
         }
     }
 }

@@ -9,8 +9,13 @@
 //! next one. Until then it asks after a delay, in case the clients before it are gone; the delay
 //! grows with their number. The client whose turn it is does not wait, so a hand-off takes no
 //! longer. Most other clients receive the next message before their delay is over, and send no
-//! useless request. With more than [`NEAR`] clients before it, a client waits until two messages
-//! should have come: so of a thousand waiters a few ask at a message, not all.
+//! useless request.
+//!
+//! With more than [`NEAR`] clients before it, a client waits until two messages should have come: so
+//! of a thousand waiters a few ask at a message, not all. The server also counts clients that are
+//! dead or cut off, until it notices. So this holds only for a client that has seen others take
+//! their turns: more than [`NEAR`] messages came before its last grant. And at one message in
+//! [`PROBE`] it asks like a near one, so that it learns when the others are gone.
 //!
 //! A client that has not released the lock yet does not know of others, and asks immediately. A
 //! client whose release reached no other does the same.
@@ -35,8 +40,12 @@ const HELD_BACK_MAX: Duration = Duration::from_millis(250);
 /// gone at once.
 const NEAR: u32 = 16;
 
-/// The longest time that a client with more than [`NEAR`] others before it waits for a message.
+/// The limit of the time of two messages, for a client with more than [`NEAR`] others before it. Up
+/// to the same again is drawn.
 const FAR_MAX: Duration = Duration::from_millis(250);
+
+/// The number of messages of which a client with many others before it asks at one.
+const PROBE: u64 = 8;
 
 /// The longest time that others are assumed to be there.
 const KNOWN_MAX: Duration = Duration::from_secs(3600);
@@ -54,6 +63,8 @@ struct Crowd {
     /// The number of other clients.
     number: u32,
     pace: Option<Pace>,
+    /// The number of messages before the last grant to this client: turns of others.
+    turns: u32,
     /// The time until which the others come first.
     first_until: Monotonic,
     /// Twice the time that the others need. After it, they may be gone.
@@ -62,7 +73,7 @@ struct Crowd {
 
 impl Crowd {
     fn new(number: u32, now: Monotonic) -> Self {
-        Self { number, pace: None, first_until: now, known_until: now }
+        Self { number, pace: None, turns: 0, first_until: now, known_until: now }
     }
 }
 
@@ -80,8 +91,9 @@ pub(crate) struct Pace {
 pub(super) struct Place {
     /// The number of clients before this one.
     pub(super) ahead: u32,
-    /// The time from one message of the channel to the next; 0 if it is unknown, or if the others
-    /// have had time enough since this client's release, so that they may be gone.
+    /// The time from one message of the channel to the next. 0 if the others may be gone: few have
+    /// taken their turn before the last grant to this client, or all have had time enough since its
+    /// last release.
     pub(super) period: Duration,
 }
 
@@ -133,10 +145,15 @@ impl Crowds {
         }
     }
 
-    /// Records the pace at which clients have had the lock before this one got it.
-    pub(super) fn paced(&mut self, channel: &str, pace: Pace) {
-        let new = || Crowd::new(0, Monotonic(Duration::ZERO));
-        self.entry(channel, new).pace = Some(pace);
+    /// Records that this client has got the lock after `passed` messages, and the pace at which
+    /// they came if there were any.
+    pub(super) fn granted(&mut self, channel: &str, passed: u32, pace: Option<Pace>) {
+        if pace.is_some() {
+            self.entry(channel, || Crowd::new(0, Monotonic(Duration::ZERO))).pace = pace;
+        }
+        if let Some(crowd) = self.others.get_mut(channel) {
+            crowd.turns = passed;
+        }
     }
 
     /// Records that a release of this client reached `reached` clients, itself included if it is
@@ -172,7 +189,7 @@ impl Crowds {
     pub(super) fn place(&self, channel: &str, passed: u32, now: Monotonic) -> Place {
         let Some(crowd) = self.others.get(channel) else { return Place::default() };
         let ahead = crowd.number.saturating_sub(passed.saturating_sub(1));
-        let pace = crowd.pace.filter(|_| now < crowd.known_until);
+        let pace = crowd.pace.filter(|_| crowd.turns > NEAR && now < crowd.known_until);
         Place { ahead, period: pace.map_or(Duration::ZERO, |pace| pace.period) }
     }
 
@@ -219,7 +236,8 @@ impl RoundTrip {
 /// Returns the delay of a client at a place, `None` if it is its turn: a quarter of a round trip
 /// for each client before it, four round trips at most, plus up to a quarter drawn at random,
 /// because another client may count the same number. With more than [`NEAR`] others before it, the
-/// delay is the time of two messages, [`FAR_MAX`] at most, plus up to the same drawn at random.
+/// delay is the time of two messages, [`FAR_MAX`] at most, plus up to the same drawn at random, but
+/// at one message in [`PROBE`].
 pub(super) fn delay(env: &dyn Env, Place { ahead, period }: Place, round_trip: Duration) -> Option<Duration> {
     if ahead == 0 {
         return None;
@@ -227,7 +245,8 @@ pub(super) fn delay(env: &dyn Env, Place { ahead, period }: Place, round_trip: D
     let step = round_trip / 4;
     let near = step.saturating_mul(ahead.min(NEAR));
     let far = period.saturating_mul(2).min(FAR_MAX);
-    let (least, range) = if ahead > NEAR && far > near { (far, far) } else { (near, step) };
+    let is_far = ahead > NEAR && far > near && draw(env, PROBE) > 0;
+    let (least, range) = if is_far { (far, far) } else { (near, step) };
     Some(least + Duration::from_nanos(draw(env, u64::try_from(range.as_nanos()).unwrap_or(u64::MAX))))
 }
 
@@ -277,7 +296,7 @@ mod tests {
         let mut crowds = Crowds::default();
         crowds.released("c", 4, Listening::No, NOW);
         assert_eq!(crowds.held_back("c", NOW), None, "it has never waited, and knows no pace");
-        crowds.paced("c", pace);
+        crowds.granted("c", 1, Some(pace));
         assert_eq!(crowds.held_back("c", NOW), None, "the pace is for the next release");
         crowds.released("c", 4, Listening::No, NOW);
         let held_back = Some(HeldBack { round_trip: ms(1), until: NOW + ms(60) });
@@ -291,7 +310,7 @@ mod tests {
         assert_eq!(crowds.held_back("c", NOW + HELD_BACK_MAX), None);
         crowds.released("c", 1, Listening::No, NOW);
         assert_eq!(crowds.held_back("c", NOW), None, "its message serves the only other");
-        crowds.paced("new", pace);
+        crowds.granted("new", 1, Some(pace));
         assert_eq!(crowds.held_back("new", NOW), None, "it has released nothing yet");
     }
 
@@ -310,12 +329,14 @@ mod tests {
         assert_eq!(crowds.others.len(), MOST - 1);
     }
 
-    /// A release that has reached twenty others, while messages came every 10 ms.
+    /// A release that has reached twenty others, after a grant before which messages came every 10
+    /// ms.
     #[test]
-    fn a_place_has_a_pace_until_the_others_may_be_gone() {
+    fn a_place_has_a_pace_while_others_take_their_turns() {
         let ms = Duration::from_millis;
         let mut crowds = Crowds::default();
-        crowds.paced("c", Pace { period: ms(10), round_trip: ms(1) });
+        let pace = |period| Some(Pace { period, round_trip: ms(1) });
+        crowds.granted("c", 17, pace(ms(10)));
         crowds.released("c", 21, Listening::No, NOW);
         for (later, passed, ahead, period) in
             [(0, 0, 20, 10), (100, 5, 16, 10), (399, 1, 20, 10), (400, 1, 20, 0), (3_600_000, 0, 20, 0)]
@@ -323,9 +344,17 @@ mod tests {
             let place = Place { ahead, period: ms(period) };
             assert_eq!(crowds.place("c", passed, NOW + ms(later)), place, "{later}");
         }
-        crowds.paced("c", Pace { period: Duration::from_secs(86_400), round_trip: ms(1) });
+        // The server still counts twenty others, but few or none have taken their turn.
+        for (passed, pace) in [(16, pace(ms(10))), (0, None)] {
+            crowds.granted("c", passed, pace);
+            crowds.released("c", 21, Listening::No, NOW);
+            assert_eq!(crowds.place("c", 0, NOW), Place { ahead: 20, period: Duration::ZERO }, "{passed}");
+        }
+        crowds.granted("c", 17, pace(Duration::from_secs(86_400)));
         crowds.released("c", u32::MAX, Listening::No, NOW);
         assert_eq!(crowds.place("c", 0, NOW + KNOWN_MAX).period, Duration::ZERO);
+        crowds.granted("new", 0, None);
+        assert!(!crowds.others.contains_key("new"), "it knows of no others");
     }
 
     #[tokio::test]
@@ -347,11 +376,18 @@ mod tests {
             (1000, 10, 100, 200, 200),
             (17, 10, 10_000, 250, 250),
         ] {
-            for _ in 0..20 {
-                let place = Place { ahead, period: ms(period) };
+            let place = Place { ahead, period: ms(period) };
+            let near = ms(round_trip * 17 / 4 + 1);
+            let mut probes = 0;
+            for _ in 0..400 {
                 let delay = delay(&env, place, ms(round_trip)).expect("others come first");
-                assert!((ms(least)..=ms(least + range)).contains(&delay), "{place:?}: {delay:?}");
+                let is_probe = least > 4 * round_trip && delay <= near;
+                probes += usize::from(is_probe);
+                let is_within = (ms(least)..=ms(least + range)).contains(&delay);
+                assert!(is_within || is_probe, "{place:?}: {delay:?}");
             }
+            let is_far = least > 4 * round_trip;
+            assert_eq!((10..200).contains(&probes), is_far, "{place:?}: {probes} of 400");
         }
         assert_eq!(delay(&env, Place { ahead: 0, period: ms(100) }, ms(80)), None);
     }

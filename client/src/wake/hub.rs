@@ -102,9 +102,9 @@ impl Hub {
         locked(&self.state).crowds.released(name, reached, listening, self.env.now());
     }
 
-    /// Records the pace at which clients have had the lock before this one got it.
-    pub(super) fn paced(&self, name: &str, pace: Pace) {
-        locked(&self.state).crowds.paced(name, pace);
+    /// Records that this client has got the lock after `passed` messages, and their pace.
+    pub(super) fn granted(&self, name: &str, passed: u32, pace: Option<Pace>) {
+        locked(&self.state).crowds.granted(name, passed, pace);
     }
 
     /// Returns the place of this client among those that wait, after `passed` messages.

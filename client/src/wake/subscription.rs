@@ -68,9 +68,9 @@ impl Subscription {
         if self.exclusive {
             self.looked();
         }
-        let period = self.channel.served(self.env.now());
-        if let (true, Some(period)) = (self.in_turns, period) {
-            self.hub.paced(&self.name, Pace { period, round_trip });
+        let (passed, period) = self.channel.served(self.env.now());
+        if self.in_turns {
+            self.hub.granted(&self.name, passed, period.map(|period| Pace { period, round_trip }));
         }
     }
 
@@ -344,7 +344,7 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_has_waiters_is_not_held_back() {
         let hub = hub();
-        hub.paced("c", Pace { period: SLOW, round_trip: SLOW });
+        hub.granted("c", 1, Some(Pace { period: SLOW, round_trip: SLOW }));
         hub.released("c", 4, hub.listening("c"));
         assert!(hub.held_back("c").is_some());
         let waiter = join(&hub);
