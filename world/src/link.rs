@@ -87,6 +87,14 @@ pub(crate) struct InFlight {
     pub(crate) payload: Payload,
 }
 
+/// The arrival of a packet that is put on a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) due: True,
+    /// The arrival without the packets before it, which it does not overtake.
+    pub(crate) drawn: True,
+}
+
 /// One direction between two hosts.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -166,13 +174,13 @@ impl Link {
     }
 
     /// Draws the arrival of the next packet unless a fault interferes, for [`Link::send`].
-    pub(crate) fn arrival(&mut self, now: True, stream: &mut Stream) -> True {
-        let mut due = now + self.latency.draw(stream) + self.delay;
+    pub(crate) fn arrival(&mut self, now: True, stream: &mut Stream) -> Arrival {
+        let mut drawn = now + self.latency.draw(stream) + self.delay;
         if self.loss_per_million > 0 && stream.chance(self.loss_per_million) {
-            due += RETRANSMISSION;
+            drawn += RETRANSMISSION;
         }
-        self.last_due = self.last_due.max(due);
-        self.last_due
+        self.last_due = self.last_due.max(drawn);
+        Arrival { due: self.last_due, drawn }
     }
 
     /// Puts a packet onto the link, with the arrival that was drawn for it.
@@ -287,7 +295,7 @@ mod tests {
         for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
             let mut link = Link::new(Latency::Fixed(Duration::from_millis(1)));
             let mut stream = Entropy::new(1).stream("network");
-            let due = link.arrival(True::ZERO, &mut stream);
+            let due = link.arrival(True::ZERO, &mut stream).due;
             link.send(due, 1, Payload::OnTurmoil);
             link.reopen(True::from_millis(healed), &mut stream);
             assert_eq!(link.head(), Some((True::from_millis(arrives), 1)), "healed at {healed} ms");

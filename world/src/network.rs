@@ -6,6 +6,7 @@ use std::{cmp::Reverse, net::IpAddr};
 use crate::{
     conn::Side,
     fabric::Fabric,
+    link::Arrival,
     lock::lock,
     packet::{Kind, Packet},
     payload::Payload,
@@ -50,11 +51,17 @@ impl World {
         }
         let number = self.packets;
         self.packets += 1;
-        let due = self.arrival(from, to);
+        let arrival = self.arrival(from, to);
         let (name, machine) = (&self.hosts[to].machine.name, &self.hosts[from].machine);
         let ports = (packet.from.port(), packet.to.port());
-        machine.record_sent(&Sent { to: name, ports, flags: packet.flags(), payload: &packet.payload, due });
-        self.send(from, to, due, number, Payload::Packet(packet));
+        machine.record_sent(&Sent {
+            to: name,
+            ports,
+            flags: packet.flags(),
+            payload: &packet.payload,
+            arrival,
+        });
+        self.send(from, to, arrival.due, number, Payload::Packet(packet));
     }
 
     /// Moves the payloads of connections in real time onto the links.
@@ -67,14 +74,14 @@ impl World {
             if !self.hosts[from].crashed {
                 let number = self.packets;
                 self.packets += 1;
-                let due = self.arrival(from, to);
+                let due = self.arrival(from, to).due;
                 self.send(from, to, due, number, Payload::Real(conn, carried));
             }
         }
     }
 
     /// Draws the arrival of a packet unless a fault interferes, for [`World::send`].
-    pub(crate) fn arrival(&mut self, from: usize, to: usize) -> True {
+    pub(crate) fn arrival(&mut self, from: usize, to: usize) -> Arrival {
         let (index, now) = (from * self.hosts.len() + to, self.now());
         self.links[index].arrival(now, &mut self.network)
     }

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::{clock::Reading, time::True};
+use crate::{clock::Reading, link::Arrival, time::True};
 
 /// The name of a host, cheap to copy.
 pub type HostName = Arc<str>;
@@ -21,7 +21,8 @@ pub enum Event {
     Finished,
     /// The host's software is gone: `crash`, `kill` or `stop`.
     Ended { how: &'static str },
-    /// A packet was put on a link; it arrives at `due` unless a fault interferes.
+    /// A packet was put on a link; it arrives at `due` unless a fault interferes. It would arrive at
+    /// `drawn` if no packet before it on the link arrived later; the fingerprint leaves that out.
     Packet {
         to: HostName,
         source_port: u16,
@@ -29,6 +30,7 @@ pub enum Event {
         flags: &'static str,
         payload: Bytes,
         due: True,
+        drawn: True,
     },
     /// A verb was executed.
     Fault { verb: String },
@@ -70,9 +72,9 @@ impl Record {
                 out.push(2);
                 bytes(out, how.as_bytes());
             }
-            Event::Packet { to, source_port, destination_port, flags, payload, due } => {
+            Event::Packet { to, source_port, destination_port, flags, payload, due, drawn } => {
                 let ports = (*source_port, *destination_port);
-                Sent { to, ports, flags, payload, due: *due }.encode(out);
+                Sent { to, ports, flags, payload, arrival: Arrival { due: *due, drawn: *drawn } }.encode(out);
             }
             Event::Fault { verb } => {
                 out.push(4);
@@ -134,7 +136,7 @@ pub(crate) struct Sent<'a> {
     pub(crate) ports: (u16, u16),
     pub(crate) flags: &'static str,
     pub(crate) payload: &'a Bytes,
-    pub(crate) due: True,
+    pub(crate) arrival: Arrival,
 }
 
 impl Sent<'_> {
@@ -145,13 +147,14 @@ impl Sent<'_> {
         out.extend_from_slice(&self.ports.1.to_le_bytes());
         bytes(out, self.flags.as_bytes());
         bytes(out, self.payload);
-        int(out, self.due.as_nanos());
+        int(out, self.arrival.due.as_nanos());
     }
 
     fn event(&self) -> Event {
         let (source_port, destination_port) = self.ports;
-        let (to, payload) = (self.to.clone(), self.payload.clone());
-        Event::Packet { to, source_port, destination_port, flags: self.flags, payload, due: self.due }
+        let (to, payload, flags) = (self.to.clone(), self.payload.clone(), self.flags);
+        let Arrival { due, drawn } = self.arrival;
+        Event::Packet { to, source_port, destination_port, flags, payload, due, drawn }
     }
 }
 
@@ -170,7 +173,7 @@ impl fmt::Display for Record {
             Event::Started { incarnation } => write!(f, "started, incarnation {incarnation}"),
             Event::Finished => f.write_str("finished"),
             Event::Ended { how } => write!(f, "ended by {how}"),
-            Event::Packet { to, source_port, destination_port, flags, payload, due } => {
+            Event::Packet { to, source_port, destination_port, flags, payload, due, .. } => {
                 write!(f, ":{source_port} -> {to}:{destination_port} {flags} due {due} ")?;
                 write!(f, "{} bytes {}", payload.len(), payload.escape_ascii())
             }

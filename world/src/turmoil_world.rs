@@ -7,6 +7,7 @@ use turmoil::{Protocol, Segment, Sim};
 
 use crate::{
     fabric::Fabric,
+    link::Arrival,
     lock::lock,
     payload::Payload,
     time::True,
@@ -118,11 +119,11 @@ impl World {
             if self.hosts[from].crashed {
                 continue;
             }
-            let due = self.arrival(from, to);
+            let Arrival { due, drawn } = self.arrival(from, to);
             self.send(from, to, due, number, Payload::OnTurmoil);
             let (to, source_port) = (Arc::clone(&self.hosts[to].machine.name), source.port());
             let destination_port = destination.port();
-            let event = Event::Packet { to, source_port, destination_port, flags, payload, due };
+            let event = Event::Packet { to, source_port, destination_port, flags, payload, due, drawn };
             self.hosts[from].machine.record(event);
         }
     }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use miette::{IntoDiagnostic, Result, bail};
+use miette::{IntoDiagnostic, Result, bail, miette};
 use serde_json::{Value, json};
 
 use super::{
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::study::shrink::{Shrink, Shrunk};
 use lockstorm::{
-    file::scenario::{HuntedKind, Variant},
+    file::scenario::{self, HuntedKind, Variant},
     judge::{checker::Checker, verdict::Match},
     run::{
         Engine,
@@ -84,6 +84,9 @@ impl Hunt {
             search = search.faults(faults);
         }
         if !self.kinds.is_empty() {
+            let hunt = variant.scenario.hunt.clone().unwrap_or_default();
+            let hunt = scenario::Hunt { kinds: self.kinds.clone(), ..hunt };
+            hunt.check(&variant.scenario).map_err(|wrong| miette!("--kinds: {wrong}"))?;
             search = search.kinds(self.kinds.clone());
         }
         if !checkers.is_empty() {

@@ -112,7 +112,7 @@ pub fn check_renames(config: &Config) -> Result<(), String> {
 }
 
 /// Returns true if Redis 6.2 would find an error in a command only when it runs: its subcommand is
-/// unknown, or has other arguments. Later servers find it before.
+/// unknown, or has other arguments. Later servers find it before they look at rights and state.
 pub fn fails_late(config: &Config, found: &Result<&'static Spec, Error>, args: &[Bytes]) -> bool {
     let is_right = found.as_ref().is_ok_and(|spec| spec.accepts(config.generation, args.len()));
     !config.generation.has(Feature::Subcommands)

@@ -66,13 +66,18 @@ impl Server {
         {
             return self.refuse(conn, None, Error::NO_AUTH);
         }
-        let spec = match found {
-            Ok(spec) if spec.accepts(self.node.config.generation, args.len()) => spec,
+        let generation = self.node.config.generation;
+        let (spec, late) = match found {
+            Ok(spec) if spec.accepts(generation, args.len()) => (spec, None),
             found if self.node.sentinel.is_none() && fails_late(&self.node.config, &found, args) => {
-                return self.fail_late(conn, found, args);
+                let error = late_error(&self.node.config, &found, args);
+                match find_in(&self.node.config, &args[..1]) {
+                    Ok(container) => (container, Some(error)),
+                    Err(error) => return self.refuse(conn, None, error),
+                }
             }
             Ok(spec) => {
-                let error = wrong_arity(self.node.config.generation, spec, args);
+                let error = wrong_arity(generation, spec, args);
                 return self.refuse(conn, Some(spec), error);
             }
             Err(error) => return self.refuse(conn, None, error),
@@ -82,7 +87,11 @@ impl Server {
         {
             session.asking = std::mem::take(&mut session.asks);
         }
-        let flags = self.flags_with_queue(conn, spec, args);
+        // The subcommands of a container have the same flags in Redis 6.2.
+        let flags = match spec.subcommands_in(generation).next().filter(|_| late.is_some()) {
+            Some(any) => any.flags_in(generation),
+            None => self.flags_with_queue(conn, spec, args),
+        };
         match self.admit(env, conn, spec, flags, args) {
             Ok(()) => {}
             Err(Refusal::Error(error)) => return self.refuse(conn, Some(spec), error),
@@ -115,20 +124,11 @@ impl Server {
                 transaction.push(args.to_vec());
                 Passage::Answer(Reply::QUEUED)
             }
-            _ => Passage::Run(spec),
+            _ => match late {
+                Some(error) => self.refuse(conn, Some(spec), error),
+                None => Passage::Run(spec),
+            },
         }
-    }
-
-    /// Answers a command that Redis 6.2 would refuse only when it runs.
-    fn fail_late(&mut self, conn: ConnId, found: Result<&'static Spec, Error>, args: &[Bytes]) -> Passage {
-        if let Some(session) = self.node.clients.sessions.get_mut(conn)
-            && let Some(transaction) = &mut session.transaction
-        {
-            transaction.push(args.to_vec());
-            return Passage::Answer(Reply::QUEUED);
-        }
-        let error = late_error(&self.node.config, &found, args);
-        self.refuse(conn, found.ok(), error)
     }
 
     /// Returns the flags of a command: for EXEC together with those of the queued commands, for a

@@ -154,6 +154,14 @@ impl Hunt {
         self.of.as_ref().map_or(!replicas.is_empty(), |of| of.names().iter().any(has_one))
     }
 
+    /// Checks the values against a scenario that has these hosts, except the names of hosts.
+    ///
+    /// # Errors
+    /// The first wrong value: its key and what was expected.
+    pub fn check(&self, scenario: &Scenario) -> Result<(), String> {
+        self.wrong(scenario).map_err(|Wrong { key, message }| format!("`{key}`: {message}"))
+    }
+
     /// Checks the values that a type does not check.
     fn wrong(&self, scenario: &Scenario) -> Result<(), Wrong> {
         if !(1..=FAULTS_MAX).contains(&self.faults) {

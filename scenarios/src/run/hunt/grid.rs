@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::{
     latencies::Latencies,
-    moments::{Message, Moments, TIMER},
+    moments::{Arrival, Message, Moments, TIMER},
     order::arrange,
     place::{BESIDE, Cost, Mark, Placement, What},
     sizes::Sizes,
@@ -136,7 +136,7 @@ impl Bounds {
         for kind in &self.hunt.kinds {
             match kind {
                 HuntedKind::Cut => self.cuts(moments, &mut add),
-                HuntedKind::Reorder => self.reorders(moments, &mut add),
+                HuntedKind::Reorder => self.reorders(moments, first, &mut add),
                 kind => {
                     let hosts = if *kind == HuntedKind::Promote { &self.replicas } else { &self.hosts };
                     for host in hosts {
@@ -250,12 +250,23 @@ impl Bounds {
     }
 
     /// Passes the messages that can come later than something else at their receiver: for each of
-    /// both, one placement, in which the message comes a nanosecond after it.
-    fn reorders(&self, moments: &Moments, add: Add<'_>) {
-        for message in moments.messages() {
-            let Message { from, to, sent, due } = message;
+    /// both, one placement, in which the message comes a nanosecond after it. A message that is late
+    /// by the first fault comes no later by a second one.
+    fn reorders(&self, moments: &Moments, first: Option<First<'_>>, add: Add<'_>) {
+        let is_late = |message: &Message<'_>| {
+            let late = first.map(|first| first.placement);
+            late.is_some_and(|late| match &late.what {
+                What::Reorder { from, to, .. } => {
+                    from == message.from && to == message.to && late.at + BESIDE == message.sent
+                }
+                _ => false,
+            })
+        };
+        for message in moments.messages().filter(|message| !is_late(message)) {
+            let Message { from, to, sent, arrival: Arrival { drawn, .. } } = message;
             let is_meant = self.hosts.iter().any(|host| host == from || host == to);
-            if !is_meant || sent == True::ZERO || sent > self.latest().min(self.phases.storm_ends) {
+            if !is_meant || sent == True::ZERO || sent > (self.latest() + BESIDE).min(self.phases.storm_ends)
+            {
                 continue;
             }
             let at = True::from_nanos(sent.as_nanos() - BESIDE.as_nanos() as i64);
@@ -263,7 +274,7 @@ impl Bounds {
             let until = self.latencies.latest_arrival(&message, self.hunt.reorder);
             let later = moments.inputs(&message, until, self.skips_timers(to));
             for (size, input) in (0..).zip(later) {
-                let by = (input + BESIDE).since(due).as_nanos() as i64;
+                let by = (input + BESIDE).since(drawn).as_nanos() as i64;
                 let what = What::Reorder { from: from.to_owned(), to: to.to_owned(), by };
                 let cost = Cost { mark, is_before: true, size };
                 add(Placement { at, what, ends: sent + BESIDE, cost }, None);

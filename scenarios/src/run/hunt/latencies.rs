@@ -24,15 +24,15 @@ impl Latencies {
         Latencies { network: plan.scenario.network.latency, links: links.collect() }
     }
 
-    /// Returns the latest arrival of a message. Without a limit it is the longest latency of its
-    /// link, or twice the latency if that is fixed.
+    /// Returns the latest arrival of a message that no other packet of its link holds up. Without a
+    /// limit it is the longest latency of its link, or twice the latency if that is fixed.
     pub(super) fn latest_arrival(&self, message: &Message<'_>, limit: Option<UpTo>) -> True {
         if let Some(UpTo(Span(limit))) = limit {
-            return message.due + limit;
+            return message.arrival.drawn + limit;
         }
         let link = (message.from.to_owned(), message.to.to_owned());
         match self.links.get(&link).unwrap_or(&self.network) {
-            Draw::Fixed(Span(latency)) => message.due + *latency,
+            Draw::Fixed(Span(latency)) => message.sent + 2 * *latency,
             Draw::Range(_, Span(longest)) => message.sent + *longest,
         }
     }

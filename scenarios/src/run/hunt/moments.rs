@@ -29,8 +29,16 @@ pub(super) struct Message<'a> {
     pub(super) from: &'a str,
     pub(super) to: &'a str,
     pub(super) sent: True,
-    /// The instant at which it arrives, unless a fault interferes.
+    pub(super) arrival: Arrival,
+}
+
+/// The arrival of a message, unless a fault interferes.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Arrival {
     pub(super) due: True,
+    /// The arrival without the packets that were sent before on its link, which it does not
+    /// overtake.
+    pub(super) drawn: True,
 }
 
 /// The instants of a run that matter for faults.
@@ -46,9 +54,11 @@ pub(super) struct Moments {
     sent: BTreeMap<(String, String), BTreeSet<True>>,
     arrived: BTreeMap<(String, String), BTreeSet<True>>,
     /// The arrivals of messages: packets with data, by link and the instant at which they are sent.
-    messages: BTreeMap<(String, String), BTreeMap<True, True>>,
+    messages: BTreeMap<(String, String), BTreeMap<True, Arrival>>,
     /// The arrivals of messages by receiver, with their senders.
     heard: BTreeMap<String, BTreeMap<True, BTreeSet<String>>>,
+    /// The arrivals of all packets, by receiver.
+    packets: BTreeMap<String, BTreeSet<True>>,
     /// The instants at which each host goes down or starts, or a fault of the host ends. Messages
     /// that are under way then may be lost, or leave again, if their link is cut.
     edges: BTreeMap<String, BTreeSet<True>>,
@@ -66,23 +76,30 @@ impl Moments {
                 }
                 Some(from) => {
                     let link = (from.to_string(), host.clone());
+                    moments.packets.entry(host.clone()).or_default().insert(activity.at);
                     moments.arrived.entry(link).or_default().insert(activity.at);
                     RECORDED
                 }
             };
             moments.note(host, activity.at, rank);
         }
+        // The packets of each link that were sent last at one instant: a fault delays all of them.
+        let mut bursts: BTreeMap<(String, String), (True, True)> = BTreeMap::new();
         for record in &outcome.records {
             let Some((host, _)) = record.host.as_ref().filter(|(host, _)| **host != *DIRECTOR) else {
                 continue;
             };
             moments.note(host.to_string(), record.at, RECORDED);
-            if let Event::Packet { to, flags, due, .. } = &record.event {
+            if let Event::Packet { to, flags, due, drawn, .. } = &record.event {
                 let link = (host.to_string(), to.to_string());
+                let (sent, latest) = bursts.entry(link.clone()).or_insert((record.at, *drawn));
+                *latest = if *sent == record.at { (*latest).max(*drawn) } else { *drawn };
+                *sent = record.at;
                 if *flags == DATA {
+                    let arrival = Arrival { due: *due, drawn: *latest };
                     let heard = moments.heard.entry(to.to_string()).or_default().entry(*due).or_default();
                     heard.insert(host.to_string());
-                    moments.messages.entry(link.clone()).or_default().entry(record.at).or_insert(*due);
+                    moments.messages.entry(link.clone()).or_default().entry(record.at).or_insert(arrival);
                 }
                 moments.sent.entry(link).or_default().insert(record.at);
             }
@@ -184,14 +201,14 @@ impl Moments {
     /// Returns all messages.
     pub(super) fn messages(&self) -> impl Iterator<Item = Message<'_>> + '_ {
         self.messages.iter().flat_map(|((from, to), all)| {
-            all.iter().map(|(sent, due)| Message { from, to, sent: *sent, due: *due })
+            all.iter().map(|(sent, arrival)| Message { from, to, sent: *sent, arrival: *arrival })
         })
     }
 
     /// Returns the instants, from the arrival of a message until another one, at which its receiver
     /// gets a message of another host, or at which one of the receiver's timers ends.
     pub(super) fn inputs(&self, message: &Message<'_>, until: True, skips_timers: bool) -> BTreeSet<True> {
-        let Message { from, to, due, .. } = *message;
+        let Message { from, to, arrival: Arrival { due, .. }, .. } = *message;
         if until <= due {
             return BTreeSet::new();
         }
@@ -200,9 +217,8 @@ impl Moments {
         let mut inputs: BTreeSet<True> = of_others.map(|(at, _)| *at).collect();
         if !skips_timers {
             // The software runs at each arrival, too.
-            let is_timer = |at: &&True| {
-                !self.arrived.iter().any(|((_, host), arrivals)| host == to && arrivals.contains(at))
-            };
+            let arrivals = self.packets.get(to);
+            let is_timer = |at: &&True| !arrivals.is_some_and(|arrivals| arrivals.contains(at));
             let ran = self.ran.get(to).into_iter().flat_map(|all| all.range(due..until));
             inputs.extend(ran.filter(is_timer));
         }
@@ -212,7 +228,7 @@ impl Moments {
     /// Returns the better meaning of the sending and the arrival of a message.
     pub(super) fn mark_of(&self, message: &Message<'_>) -> Mark {
         let of = |host: &str, at: True| self.hosts.get(host)?.get(&at).copied();
-        let marks = [of(message.from, message.sent), of(message.to, message.due)];
+        let marks = [of(message.from, message.sent), of(message.to, message.arrival.due)];
         marks.into_iter().flatten().min().unwrap_or(Mark { rank: RECORDED, ..Mark::default() })
     }
 
@@ -347,6 +363,7 @@ mod tests {
             flags,
             payload: Default::default(),
             due: ms(sent + 1),
+            drawn: ms(sent + 1),
         };
         Record { number: 0, at: ms(sent), host: Some((from.into(), ZERO)), event }
     }

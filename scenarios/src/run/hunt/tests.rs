@@ -2,7 +2,7 @@
 
 use lockstorm_world::TraceRetention;
 
-use super::{End, Hunted, Search};
+use super::{End, Hunted, Moments, Placement, Search, What, place::BESIDE};
 use crate::{
     file::{
         plan::Plan,
@@ -254,6 +254,54 @@ fn a_message_that_another_one_overtakes_is_found() {
     }
     let right = RACE.replace("get-then-delete", "compare");
     assert_eq!(hunt(&right, "").word(), "holds", "one script reads and deletes");
+}
+
+/// A message arrives a nanosecond after the event that it is placed behind, also where an earlier
+/// packet of its link holds it up. Regression: it came earlier by as much as it was held up.
+#[test]
+fn a_late_message_arrives_when_it_is_placed() {
+    let text = "[node.m]\n[network]\nlatency = \"100us..5ms\"\n[lock]\nlease = \"2s\"\n[client.c]\ncount = 3\n\
+                steps = [{ at = \"1s\", acquire = { wait = \"3s\" } }, { sleep = \"1ms\" }, { release = {} }]\n\
+                [run]\nstorm = \"3s\"\nprobe = false\n[hunt]\nkinds = [\"reorder\"]\n";
+    let scenario = scenario(text);
+    let (mut placed, mut held_up) = (0, 0);
+    for seed in 0..3 {
+        let search = Search::new(&scenario, seed);
+        let (_, base) = search.play(&[], TraceRetention::All);
+        let moments = Moments::of(&base);
+        let drawn = |of: &Placement| {
+            let What::Reorder { from, to, .. } = &of.what else { panic!("{of}") };
+            let mut messages = moments.messages();
+            let message = messages.find(|one| (one.from, one.to, one.sent) == (from, to, of.at + BESIDE));
+            message.expect("it is in the run").arrival
+        };
+        for placement in search.bounds().grid(&moments, None).run {
+            let What::Reorder { from, to, by } = placement.what.clone() else { panic!("{placement}") };
+            let arrival = drawn(&placement);
+            let expected = arrival.drawn + std::time::Duration::from_nanos(by.unsigned_abs());
+            let (_, outcome) = search.play(std::slice::from_ref(&placement), TraceRetention::All);
+            let delayed = Moments::of(&outcome);
+            let mut all = delayed.messages().filter(|one| one.from == from && one.to == to);
+            let due = all.find(|one| one.sent == placement.at + BESIDE).map(|one| one.arrival.due);
+            assert_eq!(due, Some(expected), "seed {seed}: {placement}");
+            assert!(
+                expected > arrival.due && expected <= placement.at + std::time::Duration::from_micros(5_001)
+            );
+            placed += 1;
+            held_up += usize::from(arrival.due != arrival.drawn);
+        }
+    }
+    assert!(placed > 20 && held_up > 0, "{held_up} of {placed}");
+}
+
+/// The same message is not late twice, so that two faults keep to the limit of one.
+#[test]
+fn two_faults_do_not_delay_one_message_beyond_its_limit() {
+    let hunt = |limit: &str| {
+        let keys = format!("faults = 2\nkinds = [\"reorder\"]\nof = \"c1\"\nreorder = \"{limit}\"");
+        quiet(Search::new(&scenario(&format!("{RACE}\n[hunt]\n{keys}")), 0)).word()
+    };
+    assert_eq!((hunt("..300us"), hunt("..501us")), ("holds", "violated"));
 }
 
 /// Each placement is another order, and a right lock withstands all of them.

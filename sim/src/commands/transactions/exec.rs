@@ -75,7 +75,14 @@ pub(crate) fn resume_transaction(
         let found = find_in(&nested.node.config, &args);
         let reply = match found {
             found if fails_late(&nested.node.config, &found, &args) => {
-                let error = late_error(&nested.node.config, &found, &args);
+                let container = find_in(&nested.node.config, &args[..1]);
+                let denied = container.ok().and_then(|spec| {
+                    access::refuse(nested.node, nested.env, conn, spec, &args, "multi").err()
+                });
+                let error = denied.map_or_else(
+                    || late_error(&nested.node.config, &found, &args),
+                    |denied| denied.error_in_exec(),
+                );
                 nested.node.stats.note_error(&error.0);
                 error.into()
             }

@@ -49,7 +49,7 @@ pub enum RdbError {
 
 /// The first bytes of items of a snapshot that are not keys.
 pub mod opcode {
-    /// The numbers of keys in a slot of a cluster, from Redis 8.2.
+    /// The numbers of keys in a slot of a cluster, from Redis 7.4.
     pub(super) const SLOT_INFO: u8 = 0xf4;
     /// A library of functions.
     pub const FUNCTION2: u8 = 0xf5;
