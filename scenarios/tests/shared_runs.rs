@@ -5,6 +5,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use libtest_mimic::{Arguments, Trial};
 use lockstorm::{
     file::scenario::{Scenario, parse},
     run::hunt::{Hunted, Lost, Search},
@@ -100,8 +101,8 @@ fn shared(search: &Search<'_>) -> Hunted {
     hunted
 }
 
-/// Asserts that two searches have the same result. Returns the number of runs.
-fn assert_same(one: &Hunted, other: &Hunted, of: &str) -> usize {
+/// Asserts that two searches have the same result.
+fn assert_same(one: &Hunted, other: &Hunted, of: &str) {
     let json = |hunted| serde_json::to_string(hunted).expect("it is JSON");
     assert_eq!(one.fingerprints.len(), other.fingerprints.len(), "{of}");
     for (at, (one, other)) in one.fingerprints.iter().zip(&other.fingerprints).enumerate() {
@@ -109,49 +110,64 @@ fn assert_same(one: &Hunted, other: &Hunted, of: &str) -> usize {
     }
     assert_eq!(json(one), json(other), "{of}");
     assert_eq!(one.verdicts, other.verdicts, "{of}");
-    one.fingerprints.len()
 }
 
 /// The runs of each search. Pairs of faults come after all single ones.
 const RUNS: u64 = 200;
 const RUNS_OF_PAIRS: u64 = 500;
 
-fn every_run_has_the_fingerprint_of_the_whole_run() {
-    let all =
-        "kinds = [\"pause\", \"suspend\", \"crash\", \"restart\", \"cut\", \"clock_step\", \"reorder\"]";
-    for (text, hunt) in [
-        (THREE, format!("{all}\nlatest = \"1.8s\"")),
+const ALL: &str =
+    "kinds = [\"pause\", \"suspend\", \"crash\", \"restart\", \"cut\", \"clock_step\", \"reorder\"]";
+
+/// The searches whose runs are compared, by name: the scenario and its `[hunt]`.
+fn searches() -> [(&'static str, &'static str, String); 9] {
+    let pairs = |rest: &str| format!("faults = 2\n{rest}");
+    let of_all = |rest: &str| format!("{ALL}\n{rest}");
+    [
+        ("one fault of any kind", THREE, of_all("latest = \"1.8s\"")),
         (
+            "pauses and clock steps",
             THREE,
-            "faults = 2\nkinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.002s\""
-                .into(),
+            pairs("kinds = [\"pause\", \"clock_step\"]\nof = [\"c1\", \"m\"]\nlatest = \"1.002s\""),
         ),
-        (THREE, "faults = 2\nkinds = [\"crash\", \"restart\"]\nof = \"m\"\nlatest = \"1.01s\"".into()),
-        (THREE, "faults = 2\nkinds = [\"cut\", \"suspend\"]\nof = \"m\"\nlatest = \"1.002s\"".into()),
-        (THREE, "faults = 2\nkinds = [\"reorder\", \"pause\"]\nof = \"m\"\nlatest = \"1.01s\"".into()),
-        (FAIR, "kinds = [\"reorder\"]".into()),
-        (FAIR, format!("{all}\nof = [\"m\", \"c1\"]\nlatest = \"1.02s\"")),
         (
-            REDLOCK,
-            format!(
-                "{all}\nof = [\"n1\", \"c1\"]\nlatest = \"1.01s\"\nkeep = [\"own\", \"again\", \"after\"]"
-            ),
+            "crashes and restarts",
+            THREE,
+            pairs("kinds = [\"crash\", \"restart\"]\nof = \"m\"\nlatest = \"1.01s\""),
         ),
-        (REDLOCK, format!("{all}\nof = \"n3\"\nlatest = \"1.01s\"\nkeep = [\"after\"]")),
-    ] {
-        let scenario = scenario(text, &hunt);
-        let budget =
-            if scenario.hunt.as_ref().is_some_and(|hunt| hunt.faults > 1) { RUNS_OF_PAIRS } else { RUNS };
-        let search = || {
-            let search = Search::new(&scenario, 7).budget(budget);
-            search.brute_force().to_the_end().keep_fingerprints()
-        };
-        let whole = search().jobs(2).run(&|_| {});
-        assert!(!whole.is_shared);
-        for jobs in [1, 3] {
-            let runs = assert_same(&shared(&search().jobs(jobs)), &whole, &hunt);
-            println!("{runs} runs with {jobs} jobs are the same: {hunt:?}");
-        }
+        (
+            "cuts and suspensions",
+            THREE,
+            pairs("kinds = [\"cut\", \"suspend\"]\nof = \"m\"\nlatest = \"1.002s\""),
+        ),
+        (
+            "late messages and pauses",
+            THREE,
+            pairs("kinds = [\"reorder\", \"pause\"]\nof = \"m\"\nlatest = \"1.01s\""),
+        ),
+        ("message orders of a fair lock", FAIR, "kinds = [\"reorder\"]".into()),
+        ("a fair lock", FAIR, of_all("of = [\"m\", \"c1\"]\nlatest = \"1.02s\"")),
+        (
+            "a Redlock and three faults of its own",
+            REDLOCK,
+            of_all("of = [\"n1\", \"c1\"]\nlatest = \"1.01s\"\nkeep = [\"own\", \"again\", \"after\"]"),
+        ),
+        ("a Redlock and a trigger", REDLOCK, of_all("of = \"n3\"\nlatest = \"1.01s\"\nkeep = [\"after\"]")),
+    ]
+}
+
+fn every_run_has_the_fingerprint_of_the_whole_run(text: &str, hunt: &str) {
+    let scenario = scenario(text, hunt);
+    let budget =
+        if scenario.hunt.as_ref().is_some_and(|hunt| hunt.faults > 1) { RUNS_OF_PAIRS } else { RUNS };
+    let search = || {
+        let search = Search::new(&scenario, 7).budget(budget);
+        search.brute_force().to_the_end().keep_fingerprints()
+    };
+    let whole = search().jobs(2).run(&|_| {});
+    assert!(!whole.is_shared);
+    for jobs in [1, 3] {
+        assert_same(&shared(&search().jobs(jobs)), &whole, hunt);
     }
 }
 
@@ -221,13 +237,27 @@ fn a_dead_process_is_an_error() {
         assert!(placement.contains(" at "), "{error}");
         assert!(why.contains("its process ended") || why.contains("signal 9"), "{error}");
         assert!(children(std::process::id()).is_empty(), "no process is left");
-        println!("generation {generation}: {error}");
     }
 }
 
 fn main() {
-    every_run_has_the_fingerprint_of_the_whole_run();
-    a_search_ends_at_the_same_violation();
+    let arguments = Arguments { test_threads: Some(1), ..Arguments::from_args() };
+    let of_search = |(name, text, hunt): (&str, &'static str, String)| {
+        Trial::test(format!("every run has the fingerprint of the whole run: {name}"), move || {
+            every_run_has_the_fingerprint_of_the_whole_run(text, &hunt);
+            Ok(())
+        })
+    };
+    let mut tests: Vec<Trial> = searches().into_iter().map(of_search).collect();
+    let test = |name: &str, run: fn()| {
+        let run = move || {
+            run();
+            Ok(())
+        };
+        Trial::test(name, run)
+    };
+    tests.push(test("a search ends at the same violation", a_search_ends_at_the_same_violation));
     #[cfg(target_os = "linux")]
-    a_dead_process_is_an_error();
+    tests.push(test("a dead process is an error", a_dead_process_is_an_error));
+    libtest_mimic::run(&arguments, tests).exit();
 }

@@ -132,4 +132,25 @@ mod tests {
         assert_eq!(millis(HuntedKind::Cut), [10_000, 5005, 4999], "up to twice the lease");
         assert!(millis(HuntedKind::Restart).is_empty());
     }
+
+    /// The times in milliseconds of a scenario with this lock, written or by default.
+    #[test]
+    fn a_time_that_the_file_does_not_write_has_its_default() {
+        for (lock, times) in [
+            ("subject = \"token-lock\"\nlease = \"5s\"", &[5_000][..]),
+            ("subject = \"token-lock\"", &[30_000]),
+            ("subject = \"token-lock\"\nwatchdog = \"9s\"", &[9_000]),
+            ("lease = \"5s\"", &[3_000, 5_000]),
+            ("lease = \"5s\"\nresponse_timeout = \"1s\"", &[1_000, 5_000]),
+            ("kind = \"rate\"\npermits = 2", &[1_000, 3_000]),
+            ("kind = \"rate\"\npermits = 2\nwindow = \"7s\"", &[3_000, 7_000]),
+        ] {
+            let steps = if lock.contains("rate") { "take = {}" } else { "try_acquire = {}" };
+            let text = format!("[node.m]\n[lock]\n{lock}\n[client.c]\nsteps = [{{ {steps} }}]");
+            let source = parse("sizes.toml", &text).unwrap_or_else(|error| panic!("{error}"));
+            let sizes = Sizes::of(&source.variants[0].scenario);
+            let values: Vec<_> = sizes.values.iter().map(Duration::as_millis).collect();
+            assert_eq!(values, times, "{lock}");
+        }
+    }
 }

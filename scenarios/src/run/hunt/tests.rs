@@ -1,8 +1,12 @@
 //! The reductions are sound, the results do not depend on threads, and violations are found again.
 
-use lockstorm_world::TraceRetention;
+use lockstorm_world::{TraceRetention, time::True};
 
-use super::{End, Hunted, Moments, Placement, Search, What, place::BESIDE};
+use super::{
+    End, Hunted, Moments, Placement, Search, Tried, What,
+    place::{BESIDE, Cost},
+    until,
+};
 use crate::{
     file::{
         plan::Plan,
@@ -166,6 +170,44 @@ fn the_placements_left_out_are_those_that_are_not_tried() {
         assert_eq!(reduced.placements, whole.placements, "{kind}");
         assert_eq!(reduced.placements, reduced.tried + reduced.left_out.all(), "{kind}");
     }
+}
+
+/// A second fault comes before both runs of one state are alike again, or it equals one of the
+/// other run.
+#[test]
+fn a_run_in_the_state_of_an_earlier_one_needs_no_second_fault_after_both() {
+    let seconds = True::from_secs;
+    let tried = |state| Tried {
+        violated: Vec::new(),
+        held: Vec::new(),
+        is_given_up: false,
+        state: [state; 32],
+        simulated: 0.0,
+        fingerprint: None,
+    };
+    let pause = |ends| Placement {
+        at: seconds(1),
+        what: What::Pause { host: "m".into() },
+        ends: seconds(ends),
+        cost: Cost::default(),
+    };
+    let all = [pause(4), pause(9), pause(5), pause(3), pause(6)];
+    let states = [1, 2, 0, 1, 2].map(|state| [state; 32]);
+    // The third run is in the state of the run without faults, the fourth in that of the first, and
+    // the fifth in that of the second.
+    let limits = [None, None, Some(seconds(5)), Some(seconds(4)), Some(seconds(9))];
+    assert_eq!(until(&all, &states, &tried(0)), limits);
+}
+
+/// A step of a clock leaves no record, and yet no other run is in the same state.
+#[test]
+fn no_pair_with_a_step_of_a_clock_equals_another_one() {
+    let hunt =
+        "faults = 2\nkinds = [\"clock_step\"]\nof = \"m\"\nlatest = \"1.01s\"\nclock_step = \"..999ms\"";
+    let scenario = scenario(&format!("{THREE}\n[hunt]\n{hunt}"));
+    let hunted = quiet(Search::new(&scenario, 0).checkers(Vec::new()).jobs(2).budget(1_000_000));
+    assert!(matches!(hunted.end, End::HoldsWithin), "{}", hunted.sentence());
+    assert_eq!(hunted.left_out.same_state, 0);
 }
 
 /// Violated claims, from their files without faults: the checker that is violated, and the most

@@ -58,8 +58,9 @@ impl Triggers {
                 continue;
             }
             awaited.count += 1;
-            let nth = awaited.trigger.nth;
-            if awaited.count == nth || (awaited.trigger.always && awaited.count > nth) {
+            let Trigger { nth, always, .. } = awaited.trigger;
+            let counts = if always { awaited.count >= nth } else { awaited.count == nth };
+            if counts {
                 self.due.push_back((awaited.occurrence, at + awaited.delay));
             }
         }
@@ -69,5 +70,68 @@ impl Triggers {
     /// Returns the next triggered occurrence, and the time at which it is due.
     pub(super) fn take_due(&mut self) -> Option<(usize, True)> {
         self.due.pop_front()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::units::{Draw, Span};
+
+    const NOW: True = True::from_secs(7);
+
+    /// The events, counted from 1, of seven that trigger an occurrence.
+    #[test]
+    fn an_occurrence_comes_after_the_nth_event_and_then_after_each_if_it_always_does() {
+        for (nth, always, expected) in [
+            (1, false, &[1][..]),
+            (3, false, &[3]),
+            (7, false, &[7]),
+            (8, false, &[]),
+            (1, true, &[1, 2, 3, 4, 5, 6, 7]),
+            (6, true, &[6, 7]),
+            (8, true, &[]),
+        ] {
+            let trigger = Trigger {
+                client: None,
+                of: None,
+                event: Happening::Acquired,
+                nth,
+                always,
+                delay: Draw::Fixed(Span(Duration::ZERO)),
+            };
+            let mut triggers = Triggers::default();
+            triggers.add(4, trigger, Duration::from_secs(2), Scope::default());
+            let happens = |triggers: &mut Triggers, what| triggers.happened(NOW, Host(0), None, what);
+            let mut after = Vec::new();
+            for number in 1..=7 {
+                assert!(!happens(&mut triggers, Happening::Released), "it is of another kind");
+                if happens(&mut triggers, Happening::Acquired) {
+                    after.push(number);
+                }
+            }
+            assert_eq!(after, expected, "{nth} {always}");
+            let due: Vec<_> = std::iter::from_fn(|| triggers.take_due()).collect();
+            assert_eq!(due, vec![(4, NOW + Duration::from_secs(2)); expected.len()]);
+        }
+    }
+
+    #[test]
+    fn a_trigger_counts_the_events_of_its_clients_with_its_lock() {
+        let (one, two) = (Host(1), Host(2));
+        for (clients, lock, counted) in [
+            (None, None, [true, true, true, true]),
+            (Some(vec![one]), None, [true, true, false, false]),
+            (Some(vec![one, two]), None, [true, true, true, true]),
+            (Some(vec![]), None, [false; 4]),
+            (None, Some(Lock(0)), [true, false, true, false]),
+            (Some(vec![two]), Some(Lock(0)), [false, false, true, false]),
+        ] {
+            let scope = Scope { clients, lock };
+            let events = [(one, 0), (one, 1), (two, 0), (two, 1)];
+            let contains = events.map(|(client, lock)| scope.contains(client, Some(Lock(lock))));
+            assert_eq!(contains, counted, "{scope:?}");
+            assert_eq!(scope.contains(two, None), counted[2] && lock.is_none(), "{scope:?}: a node");
+        }
     }
 }

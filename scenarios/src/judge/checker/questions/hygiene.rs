@@ -287,6 +287,18 @@ mod tests {
         assert_eq!(first_line("hygiene", &story.ends(10_000)), "undecided left=0 for_ever=0 left_behind=0ms");
     }
 
+    /// A run does not look at what real servers have left.
+    #[test]
+    fn a_run_on_real_servers_does_not_show_that_nothing_is_left() {
+        for (engine, verdict) in [("event", "holds"), ("real", "undecided")] {
+            let mut history =
+                Story::one_node().at(0).locks("c1", "m", 1_000).at(10).unlocks("c1", "m").ends(5_000);
+            history.header.engine = engine.into();
+            let expected = format!("{verdict} left=0 for_ever=0 left_behind=0ms");
+            assert_eq!(first_line("hygiene", &history), expected);
+        }
+    }
+
     /// C1 takes the lock for a second, and its work ends half a second later.
     fn abandoned() -> Story {
         Story::one_node().at(0).locks("c1", "m", 1_000).at(500).abandons("c1")
