@@ -292,8 +292,9 @@ mod tests {
     /// was never delayed.
     #[test]
     fn a_packet_that_is_due_when_the_link_heals_arrives_in_time() {
-        for (healed, arrives) in [(0, 1), (1, 1), (2, 3)] {
+        for (delay, healed, arrives) in [(0, 0, 1), (0, 1, 1), (0, 2, 3), (2, 3, 3), (2, 4, 7)] {
             let mut link = Link::new(Latency::Fixed(Duration::from_millis(1)));
+            link.slow("a".into(), Duration::from_millis(delay));
             let mut stream = Entropy::new(1).stream("network");
             let due = link.arrival(True::ZERO, &mut stream).due;
             link.send(due, 1, Payload::OnTurmoil);

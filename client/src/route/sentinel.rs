@@ -329,6 +329,23 @@ mod tests {
         }
     }
 
+    /// The next look would be in an hour.
+    #[tokio::test]
+    async fn the_watch_ends_with_the_set_that_it_watches() {
+        let env: Arc<dyn Env> = Arc::new(TokioEnv::current().unwrap());
+        let sentinel = Scripted::start(&env).await;
+        sentinel.describes("10.0.0.1", 1, 0);
+        let (endpoints, scan_interval) = (vec![sentinel.endpoint.clone()], Some(Duration::from_secs(3600)));
+        let config = Config { endpoints, scan_interval, ..Config::default() };
+        let nodes = Endpoint::parse("redis://10.0.0.1:6379").unwrap();
+        let set = SentinelSet::new(env.clone(), Arc::new(config), "m", &nodes);
+        let watched = watch(Arc::downgrade(&set), env.clone(), set.reason.clone());
+        // The watch looks for the master when the set is dropped.
+        let ended = futures_util::future::join(watched, async { drop(set) });
+        let ended = within(&*env, env.now() + Duration::from_secs(10), pin!(ended)).await;
+        assert!(ended.is_some(), "it goes on");
+    }
+
     /// A lying Sentinel could name any number.
     #[tokio::test]
     async fn no_more_sentinels_are_known_than_thirty_two() {

@@ -28,7 +28,7 @@ pub(super) struct Packer {
 impl Packer {
     /// Packs `bytes`; returns `None` if the result is longer than `len_max` bytes.
     pub(super) fn pack(&mut self, bytes: &[u8], len_max: usize) -> Option<Vec<u8>> {
-        let len = u32::try_from(bytes.len()).ok().filter(|len| *len < u32::MAX)?;
+        let len = u32::try_from(bytes.len()).ok()?;
         self.places.resize(PLACES, 0);
         if self.base.checked_add(len).is_none() {
             self.places.fill(0);
