@@ -151,7 +151,8 @@ def edit(path, old, new):
 def sync(source, target):
     wanted = {path.relative_to(source) for path in source.rglob("*") if path.is_file()}
     for path in [path for path in target.rglob("*") if path.is_file() or path.is_symlink()]:
-        if path.relative_to(target) not in wanted:
+        # Without CARGO_TARGET_DIR what was built is there as well. It stays, or all would be built again.
+        if path.relative_to(target) not in wanted and path.relative_to(target).parts[0] != "target":
             path.unlink()
     for file in wanted:
         old, new = target / file, source / file
