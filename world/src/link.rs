@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use crate::{cause::Cause, entropy::Stream, payload::Payload, time::True};
+use crate::{cause::Cause, entropy::Stream, payload::Payload, time::True, trace::Arrival};
 
 /// The distribution of the latency of packets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -85,14 +85,6 @@ pub(crate) struct InFlight {
     pub(crate) due: True,
     pub(crate) number: u64,
     pub(crate) payload: Payload,
-}
-
-/// The arrival of a packet that is put on a link.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Arrival {
-    pub(crate) due: True,
-    /// The arrival without the packets before it, which it does not overtake.
-    pub(crate) drawn: True,
 }
 
 /// One direction between two hosts.

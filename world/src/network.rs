@@ -6,14 +6,13 @@ use std::{cmp::Reverse, net::IpAddr};
 use crate::{
     conn::Side,
     fabric::Fabric,
-    link::Arrival,
     lock::lock,
     packet::{Kind, Packet},
     payload::Payload,
     proxy,
     time::True,
     timeline::World,
-    trace::Sent,
+    trace::{Arrival, Sent},
 };
 
 impl World {

@@ -6,7 +6,7 @@ use std::{collections::VecDeque, fmt, sync::Arc};
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
 
-use crate::{clock::Reading, link::Arrival, time::True};
+use crate::{clock::Reading, time::True};
 
 /// The name of a host, cheap to copy.
 pub type HostName = Arc<str>;
@@ -21,8 +21,9 @@ pub enum Event {
     Finished,
     /// The host's software is gone: `crash`, `kill` or `stop`.
     Ended { how: &'static str },
-    /// A packet was put on a link; it arrives at `due` unless a fault interferes. It would arrive at
-    /// `drawn` if no packet before it on the link arrived later; the fingerprint leaves that out.
+    /// A packet was put on a link; it arrives at `due` unless a fault interferes. It would arrive
+    /// at `drawn` if no packet before it on the link arrived later. The fingerprint leaves `drawn`
+    /// out.
     Packet {
         to: HostName,
         source_port: u16,
@@ -127,6 +128,14 @@ fn head(out: &mut Vec<u8>, at: True, host: Option<(&HostName, &Reading)>) {
             int(out, reading.boottime.as_nanos());
         }
     }
+}
+
+/// The arrival of a packet that is put on a link.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Arrival {
+    pub(crate) due: True,
+    /// The arrival without the packets before it, which it does not overtake.
+    pub(crate) drawn: True,
 }
 
 /// A packet that was put on a link, in the words of [`Event::Packet`].

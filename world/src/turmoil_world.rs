@@ -7,12 +7,11 @@ use turmoil::{Protocol, Segment, Sim};
 
 use crate::{
     fabric::Fabric,
-    link::Arrival,
     lock::lock,
     payload::Payload,
     time::True,
     timeline::{End, World, WorldError},
-    trace::Event,
+    trace::{Arrival, Event},
     turmoil::{Body, Desk, TICK},
 };
 

@@ -11,10 +11,10 @@
 //! longer. Most other clients receive the next message before their delay is over, and send no
 //! useless request.
 //!
-//! With more than [`NEAR`] clients before it, a client waits until two messages should have come: so
-//! of a thousand waiters a few ask at a message, not all. The server also counts clients that are
-//! dead or cut off, until it notices. So this holds only for a client that has seen others take
-//! their turns: more than [`NEAR`] messages came before its last grant. And at one message in
+//! With more than [`NEAR`] clients before it, a client waits until two messages should have come:
+//! so of a thousand waiters a few ask at a message, not all. The server also counts clients that
+//! are dead or cut off, until it notices. So this holds only for a client that has seen others
+//! take their turns: more than [`NEAR`] messages came before its last grant. And at one message in
 //! [`PROBE`] it asks like a near one, so that it learns when the others are gone.
 //!
 //! A client that has not released the lock yet does not know of others, and asks immediately. A

@@ -250,8 +250,8 @@ impl Bounds {
     }
 
     /// Passes the messages that can come later than something else at their receiver: for each of
-    /// both, one placement, in which the message comes a nanosecond after it. A message that is late
-    /// by the first fault comes no later by a second one.
+    /// both, one placement, in which the message comes a nanosecond after it. A message that is
+    /// late by the first fault comes no later by a second one.
     fn reorders(&self, moments: &Moments, first: Option<First<'_>>, add: Add<'_>) {
         let is_late = |message: &Message<'_>| {
             let late = first.map(|first| first.placement);
