@@ -71,8 +71,9 @@ impl Server {
             Ok(spec) if spec.accepts(generation, args.len()) => (spec, None),
             found if self.node.sentinel.is_none() && fails_late(&self.node.config, &found, args) => {
                 let error = late_error(&self.node.config, &found, args);
-                match find_in(&self.node.config, &args[..1]) {
-                    Ok(container) => (container, Some(error)),
+                // Rights may be for one subcommand, also if its arguments are wrong.
+                match found.or_else(|_| find_in(&self.node.config, &args[..1])) {
+                    Ok(spec) => (spec, Some(error)),
                     Err(error) => return self.refuse(conn, None, error),
                 }
             }

@@ -75,8 +75,8 @@ pub(crate) fn resume_transaction(
         let found = find_in(&nested.node.config, &args);
         let reply = match found {
             found if fails_late(&nested.node.config, &found, &args) => {
-                let container = find_in(&nested.node.config, &args[..1]);
-                let denied = container.ok().and_then(|spec| {
+                let spec = found.clone().or_else(|_| find_in(&nested.node.config, &args[..1]));
+                let denied = spec.ok().and_then(|spec| {
                     access::refuse(nested.node, nested.env, conn, spec, &args, "multi").err()
                 });
                 let error = denied.map_or_else(
