@@ -89,10 +89,14 @@ impl Server {
             session.asking = std::mem::take(&mut session.asks);
         }
         // The subcommands of a container have the same flags in Redis 6.2.
-        let flags = match spec.subcommands_in(generation).next().filter(|_| late.is_some()) {
+        let mut flags = match spec.subcommands_in(generation).next().filter(|_| late.is_some()) {
             Some(any) => any.flags_in(generation),
             None => self.flags_with_queue(conn, spec, args),
         };
+        // A command that fails late changes no modules and debugs nothing.
+        if late.is_some() {
+            flags -= Flags::CHANGES_MODULES | Flags::DEBUGS;
+        }
         match self.admit(env, conn, spec, flags, args) {
             Ok(()) => {}
             Err(Refusal::Error(error)) => return self.refuse(conn, Some(spec), error),
