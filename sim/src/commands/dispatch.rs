@@ -111,23 +111,34 @@ pub fn check_renames(config: &Config) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns true if Redis 6.2 would find an error in a command only when it runs: its subcommand is
-/// unknown, or has other arguments. Later servers find it before they look at rights and state.
-pub fn fails_late(config: &Config, found: &Result<&'static Spec, Error>, args: &[Bytes]) -> bool {
-    let is_right = found.as_ref().is_ok_and(|spec| spec.accepts(config.generation, args.len()));
-    !config.generation.has(Feature::Subcommands)
-        && !is_right
-        && args.len() > 1
-        && find_in(config, &args[..1]).is_ok_and(|spec| !spec.subcommands.is_empty())
+/// A command whose subcommand is unknown or has other arguments. Redis 6.2 finds the error when it
+/// runs the command, later servers before they look at rights and state.
+#[derive(Debug)]
+pub struct Late {
+    /// The command that has subcommands.
+    pub container: &'static Spec,
+    /// The subcommand if there is one, or else the container: rights may be for one subcommand,
+    /// also if its arguments are wrong.
+    pub spec: &'static Spec,
+    /// The error. Without a cluster, CLUSTER has no subcommands.
+    pub error: Error,
 }
 
-/// Makes the error for a command that fails late. Without a cluster, CLUSTER has no subcommands.
-pub fn late_error(config: &Config, found: &Result<&'static Spec, Error>, args: &[Bytes]) -> Error {
-    let is_cluster = find_in(config, &args[..1]).is_ok_and(|spec| spec.group == Group::Cluster);
-    match found {
-        _ if is_cluster && !config.cluster.enabled => Error::NO_CLUSTER,
-        Ok(spec) => wrong_arity(config.generation, spec, args),
-        Err(error) => error.clone(),
+impl Late {
+    /// Returns `None` if the server is no Redis 6.2, or if the command has no such error. `found`
+    /// is the result of [`find_in`].
+    pub fn of(config: &Config, found: &Result<&'static Spec, Error>, args: &[Bytes]) -> Option<Late> {
+        let is_right = found.as_ref().is_ok_and(|spec| spec.accepts(config.generation, args.len()));
+        if config.generation.has(Feature::Subcommands) || is_right || args.len() < 2 {
+            return None;
+        }
+        let container = find_in(config, &args[..1]).ok().filter(|spec| !spec.subcommands.is_empty())?;
+        let error = match found {
+            _ if container.group == Group::Cluster && !config.cluster.enabled => Error::NO_CLUSTER,
+            Ok(spec) => wrong_arity(config.generation, spec, args),
+            Err(error) => error.clone(),
+        };
+        Some(Late { container, spec: found.as_ref().map_or(container, |spec| *spec), error })
     }
 }
 

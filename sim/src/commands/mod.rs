@@ -54,7 +54,7 @@ pub use commands_md::markdown;
 pub use ctx::{Ctx, Lookup, Origin};
 pub use differences::{absent, difference};
 use dispatch::printable;
-pub use dispatch::{check_renames, fails_late, find, find_in, late_error, run, unknown, wrong_arity};
+pub use dispatch::{Late, check_renames, find, find_in, run, unknown, wrong_arity};
 pub use double::{double, double_prefix};
 pub use error::Error;
 pub use key_specs::{Begin, Find, KeyFlags, KeySpec, KeyUse, has_keys, key_specs, key_uses};

@@ -6,8 +6,7 @@ use bytes::Bytes;
 use super::Server;
 use crate::{
     commands::{
-        Error, Flags, Spec, access, debug, declared, fails_late, find_for, find_in, late_error, permit,
-        routing, wrong_arity,
+        Error, Flags, Late, Spec, access, debug, declared, find_for, find_in, permit, routing, wrong_arity,
     },
     env::Env,
     event::ConnId,
@@ -69,19 +68,14 @@ impl Server {
         let generation = self.node.config.generation;
         let (spec, late) = match found {
             Ok(spec) if spec.accepts(generation, args.len()) => (spec, None),
-            found if self.node.sentinel.is_none() && fails_late(&self.node.config, &found, args) => {
-                let error = late_error(&self.node.config, &found, args);
-                // Rights may be for one subcommand, also if its arguments are wrong.
-                match found.or_else(|_| find_in(&self.node.config, &args[..1])) {
-                    Ok(spec) => (spec, Some(error)),
-                    Err(error) => return self.refuse(conn, None, error),
+            found => match (Late::of(&self.node.config, &found, args), found) {
+                (Some(late), _) if self.node.sentinel.is_none() => (late.spec, Some(late.error)),
+                (_, Ok(spec)) => {
+                    let error = wrong_arity(generation, spec, args);
+                    return self.refuse(conn, Some(spec), error);
                 }
-            }
-            Ok(spec) => {
-                let error = wrong_arity(generation, spec, args);
-                return self.refuse(conn, Some(spec), error);
-            }
-            Err(error) => return self.refuse(conn, None, error),
+                (_, Err(error)) => return self.refuse(conn, None, error),
+            },
         };
         if let Some(session) = self.node.clients.sessions.get_mut(conn)
             && session.transaction.is_none()

@@ -10,9 +10,7 @@ use std::{borrow::Cow, fmt};
 use bytes::Bytes;
 
 use crate::{
-    commands::{
-        Ctx, Error, Flags, Origin, Spec, access, fails_late, find_in, late_error, permit, routing, run,
-    },
+    commands::{Ctx, Error, Flags, Late, Origin, Spec, access, find_in, permit, routing, run},
     config::Config,
     effect::{Cached, Effects, PropagateTo},
     env::Env,
@@ -147,25 +145,6 @@ impl BorrowedNode {
         self.wrote |= spec.flags.contains(Flags::WRITE);
         Ok(spec)
     }
-
-    /// Returns the error of a command whose subcommand is wrong, where that command runs.
-    ///
-    /// # Errors
-    /// The error of a command that scripts may not call at all.
-    fn late_error(
-        &mut self,
-        found: &Result<&'static Spec, Error>,
-        words: &[Bytes],
-    ) -> Result<Error, Cow<'static, str>> {
-        let config = &self.node.config;
-        let subcommands = find_in(config, &words[..1]).map_or(&[][..], |spec| spec.subcommands);
-        if subcommands.iter().any(|spec| spec.flags.contains(Flags::NOSCRIPT)) {
-            return Err(Error::NOT_FROM_SCRIPT.0);
-        }
-        let error = late_error(config, found, words);
-        self.node.stats.note_error(&error.0);
-        Ok(error)
-    }
 }
 
 impl Host for BorrowedNode {
@@ -174,9 +153,13 @@ impl Host for BorrowedNode {
             Ok(spec) => spec,
             Err(error) => {
                 let found = find_in(&self.node.config, &words);
-                if fails_late(&self.node.config, &found, &words) {
-                    let error = self.late_error(&found, &words)?;
-                    return Ok(error.into());
+                if let Some(late) = Late::of(&self.node.config, &found, &words) {
+                    let is_barred = |spec: &&Spec| spec.flags.contains(Flags::NOSCRIPT);
+                    if late.container.subcommands.iter().any(is_barred) {
+                        return Err(Error::NOT_FROM_SCRIPT.0);
+                    }
+                    self.node.stats.note_error(&late.error.0);
+                    return Ok(late.error.into());
                 }
                 if self.node.config.generation.has(Feature::ErrorTables) {
                     if let Ok(spec) = found {

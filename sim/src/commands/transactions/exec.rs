@@ -4,10 +4,7 @@ use bytes::Bytes;
 
 use super::watch::watch_broken;
 use crate::{
-    commands::{
-        Ctx, Error, Flags, Group, Keys, Origin, Spec, access, fails_late, find_in, late_error,
-        run as run_command,
-    },
+    commands::{Ctx, Error, Flags, Group, Keys, Late, Origin, Spec, access, find_in, run as run_command},
     event::ConnId,
     node::clients::{Blocked, BlockedOn},
     resp::Reply,
@@ -73,28 +70,20 @@ pub(crate) fn resume_transaction(
         let protocol = ctx.node.clients.sessions.get(conn).map(|session| session.protocol);
         let mut nested = Ctx::new(ctx.node, ctx.env, ctx.effects, conn, db, Origin::Exec, ctx.now_ms);
         let found = find_in(&nested.node.config, &args);
-        let reply = match found {
-            found if fails_late(&nested.node.config, &found, &args) => {
-                let spec = found.clone().or_else(|_| find_in(&nested.node.config, &args[..1]));
-                let denied = spec.ok().and_then(|spec| {
-                    access::refuse(nested.node, nested.env, conn, spec, &args, "multi").err()
-                });
-                let error = denied.map_or_else(
-                    || late_error(&nested.node.config, &found, &args),
-                    |denied| denied.error_in_exec(),
-                );
-                nested.node.stats.note_error(&error.0);
-                error.into()
-            }
+        let late = Late::of(&nested.node.config, &found, &args);
+        let reply = match late.as_ref().map_or(found, |late| Ok(late.spec)) {
             // The permission may have changed since the command was queued.
-            Ok(spec) => match access::refuse(nested.node, nested.env, conn, spec, &args, "multi") {
-                Ok(()) => run_command(&mut nested, spec, &args),
-                Err(denied) => {
-                    let error = denied.error_in_exec();
-                    nested.node.stats.note_error(&error.0);
-                    error.into()
+            Ok(spec) => {
+                let denied = access::refuse(nested.node, nested.env, conn, spec, &args, "multi").err();
+                let denied = denied.map(|denied| denied.error_in_exec());
+                match denied.or(late.map(|late| late.error)) {
+                    None => run_command(&mut nested, spec, &args),
+                    Some(error) => {
+                        nested.node.stats.note_error(&error.0);
+                        error.into()
+                    }
                 }
-            },
+            }
             Err(error) => error.into(),
         };
         if let Some(busy) = &mut ctx.node.busy {
