@@ -159,28 +159,37 @@ mod tests {
     use super::*;
 
     /// A server that has hung up: writes fail, and what it sent before can be read, followed by the
-    /// reason.
-    #[cfg(feature = "tls")]
-    struct HungUp(&'static [u8]);
+    /// reason, or else by the end of the stream. That end is read once.
+    struct HungUp {
+        said: &'static [u8],
+        reason: Option<io::Error>,
+        is_over: bool,
+    }
 
-    #[cfg(feature = "tls")]
+    impl HungUp {
+        fn after(said: &'static [u8], reason: Option<io::Error>) -> Box<HungUp> {
+            Box::new(HungUp { said, reason, is_over: false })
+        }
+    }
+
     impl AsyncRead for HungUp {
         fn poll_read(
             mut self: Pin<&mut Self>,
             _cx: &mut Context<'_>,
             buffer: &mut ReadBuf<'_>,
         ) -> Poll<io::Result<()>> {
-            use tokio_rustls::rustls::{AlertDescription, Error};
-            if self.0.is_empty() {
-                let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
-                return Poll::Ready(Err(io::Error::new(io::ErrorKind::InvalidData, alert)));
+            assert!(!self.is_over, "the stream is read beyond its end");
+            self.is_over = self.said.is_empty();
+            if self.is_over {
+                return Poll::Ready(self.reason.take().map_or(Ok(()), Err));
             }
-            buffer.put_slice(std::mem::take(&mut self.0));
+            let (now, later) = self.said.split_at(self.said.len().min(buffer.remaining()));
+            buffer.put_slice(now);
+            self.said = later;
             Poll::Ready(Ok(()))
         }
     }
 
-    #[cfg(feature = "tls")]
     impl AsyncWrite for HungUp {
         fn poll_write(self: Pin<&mut Self>, _cx: &mut Context<'_>, _bytes: &[u8]) -> Poll<io::Result<usize>> {
             Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
@@ -199,52 +208,19 @@ mod tests {
     #[tokio::test]
     async fn a_write_that_fails_is_followed_by_what_the_server_said_before_it_hung_up() {
         use tokio::io::AsyncWriteExt;
-        let (greeting, mut stream) = Greeting::of(Box::new(HungUp(b"-ERR closing\r\n")));
+        use tokio_rustls::rustls::{AlertDescription, Error};
+        let alert = Error::AlertReceived(AlertDescription::CertificateRequired);
+        let alert = io::Error::new(io::ErrorKind::InvalidData, alert);
+        let (greeting, mut stream) = Greeting::of(HungUp::after(b"-ERR closing\r\n", Some(alert)));
         stream.write_all(b"PING\r\n").await.unwrap_err();
         assert_eq!(greeting.refusal().as_deref(), Some("ERR closing"));
         assert_eq!(greeting.tls_refusal().as_deref(), Some("the server asks for a client certificate"));
     }
 
-    /// A server that hangs up without TLS: the stream ends, and is not read beyond its end.
-    struct Ended {
-        said: &'static [u8],
-        is_over: bool,
-    }
-
-    impl AsyncRead for Ended {
-        fn poll_read(
-            mut self: Pin<&mut Self>,
-            _cx: &mut Context<'_>,
-            buffer: &mut ReadBuf<'_>,
-        ) -> Poll<io::Result<()>> {
-            assert!(!self.is_over, "the stream is read beyond its end");
-            self.is_over = self.said.is_empty();
-            let (now, later) = self.said.split_at(self.said.len().min(buffer.remaining()));
-            buffer.put_slice(now);
-            self.said = later;
-            Poll::Ready(Ok(()))
-        }
-    }
-
-    impl AsyncWrite for Ended {
-        fn poll_write(self: Pin<&mut Self>, _cx: &mut Context<'_>, _bytes: &[u8]) -> Poll<io::Result<usize>> {
-            Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()))
-        }
-
-        fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-
-        fn poll_shutdown(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-            Poll::Ready(Ok(()))
-        }
-    }
-
     #[tokio::test]
     async fn after_a_write_that_fails_the_stream_is_read_up_to_its_end() {
         use tokio::io::AsyncWriteExt;
-        let (greeting, mut stream) =
-            Greeting::of(Box::new(Ended { said: b"-ERR closing\r\n", is_over: false }));
+        let (greeting, mut stream) = Greeting::of(HungUp::after(b"-ERR closing\r\n", None));
         stream.write_all(b"PING\r\n").await.unwrap_err();
         assert_eq!(greeting.refusal().as_deref(), Some("ERR closing"));
         assert_eq!(greeting.tls_refusal(), None, "it is no matter of TLS");
