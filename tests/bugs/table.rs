@@ -2,7 +2,7 @@
 
 use std::thread::available_parallelism;
 
-use lockstorm::file::scenario::HuntedKind;
+use lockstorm::file::scenario::word;
 
 use crate::{
     list::{BUGS, Bug},
@@ -76,7 +76,7 @@ fn row(mut ruled: Ruled, bug: &Bug, budget: u64, jobs: usize) -> Row {
     let [storm, dense] = [faults, faults * DENSE].map(|faults| ruled.storm(faults, budget, jobs));
     let row = Row { hunt, storm, dense };
     let runs = |runs: Option<u64>| runs.map_or(format!("not in {budget}"), |runs| runs.to_string());
-    let kinds: Vec<&str> = ruled.kinds().iter().map(|kind| word(*kind)).collect();
+    let kinds: Vec<String> = ruled.kinds().iter().map(word).collect();
     println!(
         "| {} | {} | {faults} | {} | {} | {} | {} | {} |",
         bug.broken.name(),
@@ -97,18 +97,5 @@ fn median(rows: &[Row], budget: u64) -> f64 {
         0 => f64::NAN,
         count if count % 2 == 1 => times[count / 2],
         count => f64::midpoint(times[count / 2 - 1], times[count / 2]),
-    }
-}
-
-fn word(kind: HuntedKind) -> &'static str {
-    match kind {
-        HuntedKind::Pause => "pause",
-        HuntedKind::Suspend => "suspend",
-        HuntedKind::Crash => "crash",
-        HuntedKind::Restart => "restart",
-        HuntedKind::Cut => "cut",
-        HuntedKind::ClockStep => "clock_step",
-        HuntedKind::Promote => "promote",
-        HuntedKind::Reorder => "reorder",
     }
 }

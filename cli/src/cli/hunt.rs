@@ -87,7 +87,7 @@ impl Hunt {
             let hunt = variant.scenario.hunt.clone().unwrap_or_default();
             let hunt = scenario::Hunt { kinds: self.kinds.clone(), ..hunt };
             hunt.check(&variant.scenario).map_err(|wrong| miette!("--kinds: {wrong}"))?;
-            search = search.kinds(self.kinds.clone());
+            search = search.kinds(hunt.kinds);
         }
         if !checkers.is_empty() {
             search = search.checkers(checkers);
